@@ -1,0 +1,184 @@
+"""Every error fermix raises on purpose, in one tree, split by who must read it.
+
+FermixError                  has a stable `code`, a message and a `hint` (the command that repairs it)
+├── OwnerError               the owner reads it: CLI, log, health
+│   ├── UsageError           exit 2
+│   ├── NotRunning           exit 3
+│   ├── ConfigError          SettingUnknown · SettingInvalid · ConfigChanged · SecretMissing · HomeUnsafe
+│   ├── LeaseHeld            another fermix serves this home
+│   ├── StoreError           StoreFull · StoreCorrupt · SchemaNewer · StoreClosed
+│   ├── ProtocolError        a frame or request on the control socket was refused
+│   └── ProviderError        a model provider cannot be used at all
+├── ModelError               the model reads it as a tool result
+│   ├── ToolFailed           it ran and did not work
+│   ├── ToolDenied           it may not run
+│   └── ToolRetry            the arguments were wrong; try again with others
+└── FlowError                the code reads it
+    ├── Cancelled            a turn was stopped on purpose
+    └── DeadlineExceeded     a wait came to its end
+"""
+
+from __future__ import annotations
+
+
+class FermixError(Exception):
+    """An expected failure: what happened, then what was expected or available."""
+
+    code = "error"
+    exit_status = 1
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class OwnerError(FermixError):
+    """A failure the owner can understand and repair."""
+
+    code = "failed"
+
+
+class UsageError(OwnerError):
+    """The command line does not say what to do."""
+
+    code = "usage"
+    exit_status = 2
+
+
+class NotRunning(OwnerError):
+    """No daemon answers on this home's socket."""
+
+    code = "not_running"
+    exit_status = 3
+
+
+class ConfigError(OwnerError):
+    """The configuration cannot be used as it stands."""
+
+    code = "config"
+
+
+class SettingUnknown(ConfigError):
+    """A key in config.toml that no part of fermix declares."""
+
+    code = "setting_unknown"
+
+
+class SettingInvalid(ConfigError):
+    """A setting's value is not of the declared kind or range."""
+
+    code = "setting_invalid"
+
+
+class ConfigChanged(ConfigError):
+    """config.toml was changed by someone else between our read and our write."""
+
+    code = "config_changed"
+
+
+class SecretMissing(ConfigError):
+    """A secret is named but no store holds it."""
+
+    code = "secret_missing"
+
+
+class HomeUnsafe(ConfigError):
+    """A file of the home has an owner or mode that would let others read or change it."""
+
+    code = "home_unsafe"
+
+
+class LeaseHeld(OwnerError):
+    """Another fermix process serves this home."""
+
+    code = "lease_held"
+
+
+class StoreError(OwnerError):
+    """The database refused."""
+
+    code = "store"
+
+
+class StoreFull(StoreError):
+    """The disk has no room for the database to grow."""
+
+    code = "store_full"
+
+
+class StoreCorrupt(StoreError):
+    """The database file is damaged."""
+
+    code = "store_corrupt"
+
+
+class SchemaNewer(StoreError):
+    """The database was written by a newer fermix than this one."""
+
+    code = "schema_newer"
+
+
+class StoreClosed(StoreError):
+    """The database was asked for something after it was stopped."""
+
+    code = "store_closed"
+
+
+class ProtocolError(OwnerError):
+    """A frame or request on the control socket that cannot be served."""
+
+    code = "protocol"
+
+    def __init__(self, message: str, *, code: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        if code is not None:
+            self.code = code
+
+
+class ProviderError(OwnerError):
+    """A model provider that cannot be used as configured."""
+
+    code = "provider"
+
+
+class ModelError(FermixError):
+    """A failure the model reads as the result of its tool call."""
+
+    code = "tool"
+
+
+class ToolFailed(ModelError):
+    """The tool ran and did not work."""
+
+    code = "tool_failed"
+
+
+class ToolDenied(ModelError):
+    """The tool may not run for this turn."""
+
+    code = "tool_denied"
+
+
+class ToolRetry(ModelError):
+    """The arguments were wrong; the model may try again with others."""
+
+    code = "tool_retry"
+
+
+class FlowError(FermixError):
+    """A planned end of waiting or working."""
+
+    code = "flow"
+
+
+class Cancelled(FlowError):
+    """A turn or command was stopped on purpose."""
+
+    code = "cancelled"
+
+
+class DeadlineExceeded(FlowError):
+    """A wait came to its end before the thing happened."""
+
+    code = "deadline"

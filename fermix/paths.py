@@ -1,0 +1,70 @@
+"""Where everything lives in the home (`FERMIX_HOME`, default `~/.fermix`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The names of the home's files and folders; making this value touches nothing."""
+
+    root: Path
+
+    @staticmethod
+    def find(environment: Mapping[str, str]) -> Home:
+        """The home an environment asks for: FERMIX_HOME, else ~/.fermix."""
+        named = environment.get("FERMIX_HOME")
+        return Home(Path(named).expanduser().absolute() if named else Path("~/.fermix").expanduser())
+
+    @property
+    def config(self) -> Path:
+        return self.root / "config.toml"
+
+    @property
+    def secrets(self) -> Path:
+        return self.root / "secrets"
+
+    @property
+    def database(self) -> Path:
+        return self.root / "memory.db"
+
+    @property
+    def workspace(self) -> Path:
+        return self.root / "workspace"
+
+    @property
+    def models(self) -> Path:
+        return self.root / "models"
+
+    @property
+    def blobs(self) -> Path:
+        """Attachments in flight, one file per content hash."""
+        return self.root / "blobs"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def log(self) -> Path:
+        return self.logs / "fermix.log"
+
+    @property
+    def lease(self) -> Path:
+        return self.root / "run.lock"
+
+    @property
+    def groups(self) -> Path:
+        """The ledger of process groups, swept at start."""
+        return self.root / "run.groups"
+
+    @property
+    def pid_file(self) -> Path:
+        return self.root / "fermix.pid"
+
+    @property
+    def socket(self) -> Path:
+        return self.root / "daemon.sock"

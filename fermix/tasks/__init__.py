@@ -1,0 +1,21 @@
+"""How greenlets are started, waited for and stopped; nothing else in fermix spawns one."""
+
+from fermix.tasks.cancel import Cancel
+from fermix.tasks.child import Child, ChildSpec, Restart, Strategy
+from fermix.tasks.deadline import Deadline, time_limit
+from fermix.tasks.group import Task, TaskGroup, sleep
+from fermix.tasks.pool import ThreadPool
+
+__all__ = [
+    "Cancel",
+    "Child",
+    "ChildSpec",
+    "Deadline",
+    "Restart",
+    "Strategy",
+    "Task",
+    "TaskGroup",
+    "ThreadPool",
+    "sleep",
+    "time_limit",
+]

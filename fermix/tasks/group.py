@@ -1,0 +1,101 @@
+"""Greenlets that belong together and end together."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import Any
+
+import gevent
+from gevent.event import Event
+
+from fermix.tasks.deadline import Deadline
+
+log = logging.getLogger(__name__)
+
+
+def sleep(seconds: float) -> None:
+    """Let others run for `seconds`; zero just gives way."""
+    gevent.sleep(seconds)
+
+
+class Task:
+    """One running greenlet."""
+
+    def __init__(self, name: str, work: Callable[[], Any]) -> None:
+        self.name = name
+        self.error: Exception | None = None
+        """What ended it, once it is done; None when it returned or was stopped."""
+        self._work = work
+        self._ended = Event()
+        context = copy_context()
+        self._greenlet = gevent.Greenlet(context.run, self._run)
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except Exception as error:
+            self.error = error
+        finally:
+            self._ended.set()
+
+    def start(self) -> None:
+        self._greenlet.start()
+
+    @property
+    def is_done(self) -> bool:
+        return bool(self._greenlet.ready())
+
+    def join(self, timeout_s: float) -> bool:
+        """Whether it ended within `timeout_s`."""
+        self._greenlet.join(timeout_s)
+        return self.is_done
+
+    def stop(self, timeout_s: float) -> bool:
+        """End it at its next switch; whether it was gone within `timeout_s`."""
+        if self._greenlet is not gevent.getcurrent():
+            self._greenlet.kill(block=True, timeout=timeout_s)
+        return self.is_done
+
+
+class TaskGroup:
+    """Starts tasks, knows which still run, and stops them all; a failed one is logged, not lost."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._tasks: set[Task] = set()
+
+    def start(self, work: Callable[[], Any], *, name: str = "") -> Task:
+        """Run `work` beside the caller."""
+        task = Task(f"{self.name}/{name or getattr(work, '__name__', 'task')}", lambda: None)
+        task._work = lambda: self._watched(task, work)
+        self._tasks.add(task)
+        task.start()
+        return task
+
+    def _watched(self, task: Task, work: Callable[[], Any]) -> None:
+        try:
+            work()
+        except Exception:
+            log.exception("Task %s failed", task.name)
+            raise
+        finally:
+            self._tasks.discard(task)
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def join(self, timeout_s: float) -> bool:
+        """Whether every task ended by itself within `timeout_s`."""
+        deadline = Deadline.after(timeout_s)
+        while self._tasks and not deadline.is_over():
+            next(iter(self._tasks)).join(deadline.remaining_s())
+        return not self._tasks
+
+    def stop(self, timeout_s: float) -> bool:
+        """End every task at its next switch; whether all were gone within `timeout_s`."""
+        greenlets = [task._greenlet for task in self._tasks if task._greenlet is not gevent.getcurrent()]
+        gevent.killall(greenlets, block=True, timeout=timeout_s)
+        self._tasks = {task for task in self._tasks if not task.is_done}
+        return not self._tasks
