@@ -4,8 +4,10 @@ FermixError                  has a stable `code`, a message and a `hint` (the co
 ├── OwnerError               the owner reads it: CLI, log, health
 │   ├── UsageError           exit 2
 │   ├── NotRunning           exit 3
+│   ├── DaemonLost           the daemon went away in the middle of an answer
 │   ├── ConfigError          SettingUnknown · SettingInvalid · ConfigChanged · SecretMissing · HomeUnsafe
 │   ├── LeaseHeld            another fermix serves this home
+│   ├── RestartsExceeded     a part of the daemon failed too often
 │   ├── StoreError           StoreFull · StoreCorrupt · SchemaNewer · StoreClosed
 │   ├── ProtocolError        a frame or request on the control socket was refused
 │   └── ProviderError        a model provider cannot be used at all
@@ -15,7 +17,8 @@ FermixError                  has a stable `code`, a message and a `hint` (the co
 │   └── ToolRetry            the arguments were wrong; try again with others
 └── FlowError                the code reads it
     ├── Cancelled            a turn was stopped on purpose
-    └── DeadlineExceeded     a wait came to its end
+    ├── DeadlineExceeded     a wait came to its end
+    └── NetworkError         Unreachable · ConnectionLost · RedirectRefused · ResponseTooLarge · AddressRefused
 """
 
 from __future__ import annotations
@@ -51,6 +54,12 @@ class NotRunning(OwnerError):
 
     code = "not_running"
     exit_status = 3
+
+
+class DaemonLost(OwnerError):
+    """The daemon closed the control socket before it had answered."""
+
+    code = "daemon_lost"
 
 
 class ConfigError(OwnerError):
@@ -93,6 +102,12 @@ class LeaseHeld(OwnerError):
     """Another fermix process serves this home."""
 
     code = "lease_held"
+
+
+class RestartsExceeded(OwnerError):
+    """A part of the daemon failed too often in a short time; its supervisor gave up."""
+
+    code = "restarts_exceeded"
 
 
 class StoreError(OwnerError):
@@ -182,3 +197,39 @@ class DeadlineExceeded(FlowError):
     """A wait came to its end before the thing happened."""
 
     code = "deadline"
+
+
+class NetworkError(FlowError):
+    """An outgoing request did not come to its end."""
+
+    code = "network"
+
+
+class Unreachable(NetworkError):
+    """No connection could be made; nothing was sent."""
+
+    code = "unreachable"
+
+
+class ConnectionLost(NetworkError):
+    """The connection broke after it was made; the other side may have acted."""
+
+    code = "connection_lost"
+
+
+class RedirectRefused(NetworkError):
+    """The other side named another address, which may not be followed."""
+
+    code = "redirect_refused"
+
+
+class ResponseTooLarge(NetworkError):
+    """The response went over its limit and was dropped."""
+
+    code = "response_too_large"
+
+
+class AddressRefused(NetworkError):
+    """An address that may not be reached, or is none."""
+
+    code = "address_refused"

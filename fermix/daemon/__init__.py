@@ -1,0 +1,1 @@
+"""The running fermix: processes, supervision, composition, control socket."""

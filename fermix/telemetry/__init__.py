@@ -1,0 +1,1 @@
+"""What fermix tells its owner about itself."""

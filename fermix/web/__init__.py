@@ -1,0 +1,1 @@
+"""What fermix says over HTTP."""
