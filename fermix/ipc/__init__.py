@@ -1,0 +1,1 @@
+"""The control socket: frames, addresses, and both ends of the conversation."""
