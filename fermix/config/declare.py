@@ -30,7 +30,7 @@ class Kind(StrEnum):
     TEXTS = "a list of texts"
     ID = "an id (a text or a whole number)"
     IDS = "a list of ids (texts or whole numbers)"
-    SECRET = "a secret's name, written as @secret:NAME"
+    REFERENCE = "a secret's name, written as @secret:NAME"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +185,7 @@ def _kind(where: str, hint: object, declared: Declared) -> tuple[Kind, bool]:
             hint = members[0]
     if hint is str:
         return (
-            Kind.SECRET if declared.is_secret else Kind.ID if declared.is_id else Kind.TEXT
+            Kind.REFERENCE if declared.is_secret else Kind.ID if declared.is_id else Kind.TEXT
         ), is_optional
     if hint == tuple[str, ...]:
         return (Kind.IDS if declared.is_id else Kind.TEXTS), is_optional
