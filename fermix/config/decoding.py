@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
 from fermix.config import values
-from fermix.config.declare import Section
+from fermix.config.declare import Section, section_of
 from fermix.config.schema import NAME, Schema, path_of
 from fermix.config.source import Source
 from fermix.errors import ConfigError, SettingInvalid
@@ -15,29 +16,42 @@ PROBLEMS_LIMIT = 50
 """A document with more than this is another program's; the rest is not listed."""
 
 
+S = TypeVar("S")
+
+
 @dataclass(frozen=True, slots=True)
 class Decoded:
     """What the document says, with the defaults filled in."""
 
-    sections: dict[str, object]
-    """Section name -> its settings object; for a named section name -> object."""
+    tables: dict[tuple[str, ...], object]
+    """Path of a table -> its settings object; named tables only where the owner wrote them."""
     problems: list[ConfigError]
-    """In the document's own order; where there are any, `sections` holds defaults in their place."""
+    """In the document's own order; a table with a problem holds its defaults."""
+
+    def one(self, make: type[S]) -> S:
+        """The settings of this class."""
+        found = self.tables[path_of(section_of(make))]
+        assert isinstance(found, make)
+        return found
+
+    def named(self, make: type[S]) -> dict[str, S]:
+        """The owner's names -> settings of this class."""
+        path = path_of(section_of(make))
+        below = {at[-1]: each for at, each in self.tables.items() if at[:-1] == path}
+        return {name: each for name, each in below.items() if isinstance(each, make)}
 
 
 def decode(schema: Schema, source: Source, *, user_home: str) -> Decoded:
     """Decode a document; `user_home` is what `~` stands for in paths."""
     reader = _Reader(schema, source, user_home)
     reader.refuse_unknown(source.document, ())
-    sections: dict[str, object] = {}
+    tables: dict[tuple[str, ...], object] = {}
     for each in schema.sections:
-        table = reader.table_at(path_of(each))
-        if each.is_named:
-            named = {name: reader.settings(each, (*path_of(each), name)) for name in table}
-            sections[each.name] = {name: made for name, made in named.items() if made is not None}
-        else:
-            sections[each.name] = reader.settings(each, path_of(each)) or each.make()
-    return Decoded(sections, reader.problems)
+        path = path_of(each)
+        paths = [(*path, name) for name in reader.names_in(path)] if each.is_named else [path]
+        for at in paths:
+            tables[at] = reader.settings(each, at)
+    return Decoded(tables, reader.problems)
 
 
 @dataclass(slots=True)
@@ -76,8 +90,12 @@ class _Reader:
             table = table.get(name) if isinstance(table, dict) else None
         return table if isinstance(table, dict) else {}
 
-    def settings(self, section: Section, path: tuple[str, ...]) -> object | None:
-        """The section's object; None after noting what is wrong with it."""
+    def names_in(self, path: tuple[str, ...]) -> list[str]:
+        """The owner's names that stand below a named section."""
+        return [name for name in self.table_at(path) if self.schema.section_at((*path, name)) is not None]
+
+    def settings(self, section: Section, path: tuple[str, ...]) -> object:
+        """The table's settings object; its defaults after noting what is wrong with it."""
         table = self.table_at(path)
         made: dict[str, object] = {}
         before = len(self.problems)
@@ -96,12 +114,12 @@ class _Reader:
             except SettingInvalid as exc:
                 self.problems.append(exc)
         if len(self.problems) > before:
-            return None
+            return section.make()
         try:
             settings: object = section.make(**made)
         except ValueError as exc:  # the class's own check of settings against each other
             self.problems.append(SettingInvalid(f"[{'.'.join(path)}] ({self.source.place(path)}): {exc}."))
-            return None
+            return section.make()
         return settings
 
     def _unknown(self, path: tuple[str, ...], value: object) -> ConfigError:

@@ -161,7 +161,7 @@ def _explain(path: Path, text: str, problem: str) -> str:
         problem = problem[: found.start()]
     elif problem.endswith(_END):
         where = f"{path}, line {text.count(chr(10)) + 1}"
-        problem = problem.removesuffix(_END) + ", but the file ends"
+        problem = problem.removesuffix(_END) + " (at the end of the file)"
     elif "digits" in problem:
         problem = "A whole number has far too many digits"
     return f"{where}: {problem}."
