@@ -1,0 +1,148 @@
+"""The owner's door: requests that go exactly to the scheme, host and port the owner wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from fermix.errors import ConnectionLost, RedirectRefused, Unreachable
+from fermix.net.address import parse_base
+from fermix.net.interrupt import interruptible
+from fermix.net.response import Response, describe
+from fermix.net.tls import tls_context
+from fermix.tasks import Cancel, Deadline
+
+if TYPE_CHECKING:
+    from urllib3 import HTTPConnectionPool
+
+_LIMIT_BYTES = 64 * 1024 * 1024
+
+
+class OwnerDoor:
+    """Pooled connections to one address from the config, loopback and LAN included.
+
+    Proxies named in the environment are ignored and redirects refused, so that a request (and
+    the key in it) reaches the place the owner wrote and no other.
+    """
+
+    def __init__(
+        self, base_url: str, *, connect_timeout_s: float = 10.0, kept_connections: int = 1024
+    ) -> None:
+        """Raises: AddressRefused when `base_url` is not a plain http(s) address."""
+        self.address = parse_base(base_url)
+        self._connect_timeout_s = connect_timeout_s
+        self._kept_connections = kept_connections
+        self._pool: HTTPConnectionPool | None = None
+
+    def post(
+        self,
+        path: str,
+        body: bytes,
+        *,
+        headers: Mapping[str, str],
+        cancel: Cancel,
+        deadline: Deadline,
+        idle_timeout_s: float = 60.0,
+        limit_bytes: int = _LIMIT_BYTES,
+    ) -> Response:
+        """Send `body`; returns when the response's headers are there.
+
+        `path` is put behind the base's own. `idle_timeout_s` is the longest silence, before the
+        headers and between pieces of the body; `deadline` ends the whole.
+
+        Raises: Unreachable (nothing was sent), ConnectionLost, RedirectRefused, Cancelled,
+        DeadlineExceeded.
+        """
+        return self._send("POST", path, body, headers, cancel, deadline, idle_timeout_s, limit_bytes)
+
+    def get(
+        self,
+        path: str,
+        *,
+        headers: Mapping[str, str],
+        cancel: Cancel,
+        deadline: Deadline,
+        idle_timeout_s: float = 60.0,
+        limit_bytes: int = _LIMIT_BYTES,
+    ) -> Response:
+        """As `post`, without a body."""
+        return self._send("GET", path, None, headers, cancel, deadline, idle_timeout_s, limit_bytes)
+
+    def close(self) -> None:
+        """End the kept connections; the next request opens new ones."""
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        cancel: Cancel,
+        deadline: Deadline,
+        idle_timeout_s: float,
+        limit_bytes: int,
+    ) -> Response:
+        from urllib3.exceptions import HTTPError, NewConnectionError, SSLError  # lazy: 130 ms
+
+        pool = self._connections()
+        wait_s = min(idle_timeout_s, deadline.remaining_s())
+        target = self.address.path + path
+        try:
+            with interruptible(cancel, wait_s, what=f"The first word of {self.address.origin}"):
+                raw = pool.urlopen(
+                    method,
+                    target,
+                    body,
+                    headers={"Accept-Encoding": "identity", **headers},
+                    retries=False,
+                    redirect=False,
+                    preload_content=False,
+                )
+        except NewConnectionError as error:
+            raise Unreachable(f"Cannot connect to {self.address.origin}: {describe(error)}.") from error
+        except SSLError as error:
+            raise Unreachable(f"No safe connection to {self.address.origin}: {describe(error)}.") from error
+        except (HTTPError, OSError) as error:
+            raise self._translated(error) from error
+        if 300 <= raw.status < 400:
+            raw.close()
+            raise RedirectRefused(
+                f"{self.address.origin} answered {raw.status} with a redirect to "
+                f"{raw.headers.get('location', '')[:200]!r}; redirects are not followed."
+            )
+        return Response(
+            raw, cancel=cancel, deadline=deadline, idle_timeout_s=idle_timeout_s, limit_bytes=limit_bytes
+        )
+
+    def _translated(self, error: Exception) -> ConnectionLost | Unreachable:
+        from urllib3.exceptions import ConnectTimeoutError, NameResolutionError
+
+        if isinstance(error, ConnectTimeoutError | NameResolutionError):
+            return Unreachable(f"Cannot connect to {self.address.origin}: {describe(error)}.")
+        return ConnectionLost(f"The connection to {self.address.origin} broke: {describe(error)}.")
+
+    def _connections(self) -> HTTPConnectionPool:
+        if self._pool is None:
+            import urllib3  # lazy: takes 130 ms, and a daemon must be ready before that
+
+            timeout = urllib3.Timeout(connect=self._connect_timeout_s, read=None)
+            host, port = self.address.host, self.address.port
+            if self.address.scheme == "https":
+                self._pool = urllib3.HTTPSConnectionPool(
+                    host, port, timeout=timeout, maxsize=self._kept_connections, ssl_context=tls_context()
+                )
+            else:
+                self._pool = urllib3.HTTPConnectionPool(
+                    host, port, timeout=timeout, maxsize=self._kept_connections
+                )
+        return self._pool
+
+
+def warm() -> None:
+    """Pay for the slow imports and the certificates now: about 170 ms, once."""
+    import urllib3  # noqa: F401  (importing it is the point)
+
+    tls_context()

@@ -1,0 +1,171 @@
+"""What a vendor's error means: HTTP status, error object and words become one FailureKind.
+
+Source: https://platform.openai.com/docs/guides/error-codes (statuses and `error.code` values);
+the other shapes are what compatible servers answer: `{"error": "text"}`, `{"message", "code"}`,
+`{"detail"}`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+import msgspec
+
+from fermix.providers.port import Failed, FailureKind
+
+_OVERFLOW = re.compile(
+    r"context_length_exceeded|exceed_context_size|maximum context length|context window|context length"
+    r"|available context size|prompt is too long|input is too long|too many (input )?tokens"
+    r"|reduce the length of the (messages|prompt)",
+    re.IGNORECASE,
+)
+_QUOTA = re.compile(
+    r"insufficient_quota|billing|exceeded your current quota|credit balance|payment required"
+    r"|insufficient (balance|credits|funds)",
+    re.IGNORECASE,
+)
+_REFUSED = re.compile(
+    r"content_filter|content_policy|content management policy|safety_violation", re.IGNORECASE
+)
+_AUTH = re.compile(r"invalid_api_key|authentication_error|incorrect api key|unauthorized", re.IGNORECASE)
+_RATE = re.compile(r"rate_limit|rate limit|too many requests", re.IGNORECASE)
+_BUSY = re.compile(
+    r"overloaded|unavailable|server_error|internal (server )?error|try again|capacity", re.IGNORECASE
+)
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+
+_BY_STATUS = {
+    400: FailureKind.INVALID_REQUEST,
+    401: FailureKind.AUTH,
+    402: FailureKind.QUOTA,
+    403: FailureKind.AUTH,
+    404: FailureKind.INVALID_REQUEST,
+    408: FailureKind.TIMEOUT,
+    413: FailureKind.CONTEXT_OVERFLOW,
+    429: FailureKind.RATE_LIMITED,
+}
+_RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
+_ADVICE = {
+    FailureKind.AUTH: "Check its key and that the key may use this model.",
+    FailureKind.QUOTA: "The account has no credit left.",
+    FailureKind.RATE_LIMITED: "Too many requests for now.",
+    FailureKind.CONTEXT_OVERFLOW: "The conversation does not fit into the model's window.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorFacts:
+    """What an error object says, whatever its shape."""
+
+    message: str
+    codes: str
+    """Its `code` and `type`, joined."""
+    status: int | None
+    """A number found as `code` or `status`; None when there is none."""
+
+
+def from_response(
+    status: int, headers: Mapping[str, str], body: bytes, *, provider: str, now_ms: int
+) -> Failed:
+    """The failure behind a response that is not a 200."""
+    facts = read_error(_decoded(body))
+    kind = _kind(status, facts)
+    wait_s = retry_after_s(headers, now_ms=now_ms)
+    is_retryable = status in _RETRYABLE_STATUSES and kind is not FailureKind.QUOTA
+    return Failed(kind, _words(provider, f"answered {status}", facts.message, kind), is_retryable, wait_s)
+
+
+def from_event(error: object, *, provider: str) -> Failed:
+    """The failure an error object inside a stream stands for."""
+    facts = read_error(error)
+    kind = _kind(facts.status, facts)
+    is_retryable = kind in (FailureKind.RATE_LIMITED, FailureKind.PROVIDER_UNAVAILABLE)
+    return Failed(kind, _words(provider, "broke off its answer", facts.message, kind), is_retryable)
+
+
+def retry_after_s(headers: Mapping[str, str], *, now_ms: int) -> float | None:
+    """How long a response asks us to wait; None when it does not say.
+
+    `retry-after-ms` is milliseconds and counts first; `retry-after` is seconds or a date.
+    """
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    text = headers.get("retry-after")
+    seconds = _number(text)
+    if seconds is not None or not text:
+        return seconds
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, moment.timestamp() - now_ms / 1000)
+
+
+def read_error(error: object) -> ErrorFacts:
+    """The facts in an error object, a text, or a body that wraps either."""
+    if isinstance(error, dict):
+        inner = error.get("error")
+        if isinstance(inner, dict | str) and inner:
+            outer = read_error({key: value for key, value in error.items() if key != "error"})
+            facts = read_error(inner)
+            return ErrorFacts(facts.message or outer.message, f"{facts.codes} {outer.codes}", facts.status)
+        message = next((error[key] for key in ("message", "detail", "error") if error.get(key)), "")
+        codes = [str(error.get(key) or "") for key in ("code", "type", "status")]
+        number = next((int(code) for code in codes if re.fullmatch(r"[1-5]\d\d", code)), None)
+        return ErrorFacts(_one_line(message), " ".join(codes).strip(), number)
+    return ErrorFacts(_one_line(error or ""), "", None)
+
+
+def _kind(status: int | None, facts: ErrorFacts) -> FailureKind:
+    words = f"{facts.codes} {facts.message}"
+    if status in (None, 400, 413, 422, 500) and _OVERFLOW.search(words):
+        return FailureKind.CONTEXT_OVERFLOW
+    if status in (None, 400, 403, 422) and _REFUSED.search(words):
+        return FailureKind.CONTENT_REFUSED
+    if status in (None, 402, 403, 429) and _QUOTA.search(words):
+        return FailureKind.QUOTA
+    if status is not None:
+        if status >= 500 or status in (409, 425):
+            return FailureKind.PROVIDER_UNAVAILABLE
+        return _BY_STATUS.get(status, FailureKind.INVALID_REQUEST)
+    for pattern, kind in (
+        (_AUTH, FailureKind.AUTH),
+        (_RATE, FailureKind.RATE_LIMITED),
+        (_BUSY, FailureKind.PROVIDER_UNAVAILABLE),
+    ):
+        if pattern.search(words):
+            return kind
+    return FailureKind.PROVIDER_UNAVAILABLE
+
+
+def _words(provider: str, what: str, message: str, kind: FailureKind) -> str:
+    said = f": {message!r}" if message else ""
+    return f"{provider} {what}{said}. {_ADVICE.get(kind, '')}".rstrip()
+
+
+def _one_line(value: object) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return _UNPRINTABLE.sub(" ", text).strip()[:300]
+
+
+def _decoded(body: bytes) -> object:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        text = body[:2000].decode("utf-8", "replace")
+        return "" if text.lstrip().startswith("<") else text
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if 0 <= number < 1e12 else None

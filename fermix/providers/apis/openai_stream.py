@@ -1,0 +1,184 @@
+"""The OpenAI chat-completions answer: chunks of a stream become deltas and one end.
+
+Source: https://platform.openai.com/docs/api-reference/chat/streaming (chunk object, `[DONE]`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from fermix.messages import AssistantMessage, Usage
+from fermix.providers.apis import failures
+from fermix.providers.apis.sse import SseEvent, SseParser
+from fermix.providers.apis.tool_calls import ToolCallAssembler
+from fermix.providers.apis.wire import TEXT_LIMIT_CHARS, Unreadable
+from fermix.providers.port import Done, Failed, FailureKind, ReasoningDelta, StreamEvent, TextDelta
+
+
+class _Function(msgspec.Struct):
+    name: str | None = None
+    arguments: str | dict[str, Any] | list[Any] | None = None
+    """Text by the protocol; some servers send the object itself."""
+
+
+class _ToolCall(msgspec.Struct):
+    index: int | None = None
+    id: str | int | None = None
+    function: _Function | None = None
+
+
+class _Delta(msgspec.Struct):
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    tool_calls: list[_ToolCall] | None = None
+
+
+class _Choice(msgspec.Struct):
+    index: int | None = None
+    delta: _Delta | None = None
+    message: _Delta | None = None
+    """In place of `delta` when the answer is not streamed."""
+    finish_reason: str | None = None
+
+
+class _Cached(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _Cached | None = None
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+    error: Any = None
+    """Any: an object, a text or a number, as the server likes; read by `failures`."""
+
+
+_DECODER = msgspec.json.Decoder(_Chunk)
+
+
+class OpenAiStream:
+    """One answer; see `StreamDecoder`."""
+
+    def __init__(self, provider: str, names: dict[str, str]) -> None:
+        """`names` maps tool names on the wire to ours."""
+        self.is_over = False
+        self._provider = provider
+        self._names = names
+        self._events = SseParser()
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._sizes = {"text": 0, "reasoning": 0}
+        self._calls = ToolCallAssembler()
+        self._usage = Usage()
+        self._finish_reason: str | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        return self.is_over or self._finish_reason is not None
+
+    def feed(self, data: bytes) -> list[StreamEvent]:
+        return self._take(self._events.feed(data))
+
+    def whole(self, body: bytes) -> list[StreamEvent]:
+        deltas = self._take([SseEvent("", body)])
+        self.is_over = True
+        return deltas
+
+    def end(self) -> Done | Failed:
+        last = self._take(self._events.end())
+        if last and isinstance(last[-1], Failed):
+            return last[-1]
+        has_answer = bool(self._text or self._calls)
+        if self._finish_reason is None and not (self.is_over and has_answer):
+            return Failed(
+                FailureKind.TRANSPORT,
+                f"{self._provider} broke off before its answer was whole.",
+                retryable=True,
+            )
+        if self._finish_reason == "content_filter":
+            message = f"{self._provider} withheld the answer under its content rules."
+            return Failed(FailureKind.CONTENT_REFUSED, message, retryable=False)
+        if self._finish_reason == "error":
+            return failures.from_event("", provider=self._provider)
+        was_cut = self._finish_reason == "length"
+        calls = self._calls.calls(was_cut=was_cut, names=self._names)
+        # Servers say "stop" beside tool calls, so the calls decide and not the reason.
+        stop_reason = "length" if was_cut else "tool_calls" if calls else "stop"
+        reply = AssistantMessage("".join(self._text), calls, "".join(self._reasoning))
+        return Done(reply, self._usage, stop_reason)
+
+    def _take(self, events: list[SseEvent]) -> list[StreamEvent]:
+        deltas: list[StreamEvent] = []
+        for event in events:
+            if self.is_over:
+                break
+            if event.data.strip() == b"[DONE]":
+                self.is_over = True
+                break
+            chunk = self._decoded(event)
+            if chunk.error is not None or event.name == "error":
+                error = chunk.error if chunk.error is not None else msgspec.json.decode(event.data)
+                deltas.append(failures.from_event(error, provider=self._provider))
+                break
+            if chunk.usage is not None:
+                self._usage = _usage(chunk.usage)
+            for choice in chunk.choices or ():
+                if choice.index in (None, 0):
+                    self._choice(choice, deltas)
+        return deltas
+
+    def _choice(self, choice: _Choice, deltas: list[StreamEvent]) -> None:
+        delta = choice.delta or choice.message
+        if delta is not None:
+            thinking = delta.reasoning_content or delta.reasoning
+            if thinking:
+                self._grow("reasoning", thinking)
+                self._reasoning.append(thinking)
+                deltas.append(ReasoningDelta(thinking))
+            text = delta.content or delta.refusal
+            if text:
+                self._grow("text", text)
+                self._text.append(text)
+                deltas.append(TextDelta(text))
+            for call in delta.tool_calls or ():
+                self._tool_call(call)
+        if choice.finish_reason:
+            self._finish_reason = choice.finish_reason
+
+    def _tool_call(self, call: _ToolCall) -> None:
+        function = call.function or _Function()
+        arguments = function.arguments
+        if not isinstance(arguments, str):
+            arguments = "" if arguments is None else msgspec.json.encode(arguments).decode()
+        id = "" if call.id is None else str(call.id)
+        self._calls.add(call.index, id, function.name or "", arguments)
+
+    def _grow(self, which: str, text: str) -> None:
+        self._sizes[which] += len(text)
+        if self._sizes[which] > TEXT_LIMIT_CHARS:
+            raise Unreadable(f"The answer is longer than {TEXT_LIMIT_CHARS} characters.")
+
+    def _decoded(self, event: SseEvent) -> _Chunk:
+        try:
+            return _DECODER.decode(event.data)
+        except (msgspec.DecodeError, RecursionError) as error:
+            shown = event.data[:200].decode("utf-8", "replace")
+            raise Unreadable(f"An event of the stream is no chunk ({error}): {shown!r}.") from error
+
+
+def _usage(usage: _Usage) -> Usage:
+    details = usage.prompt_tokens_details
+    return Usage(
+        input_tokens=max(0, usage.prompt_tokens or 0),
+        output_tokens=max(0, usage.completion_tokens or 0),
+        cached_tokens=max(0, (details.cached_tokens if details else None) or 0),
+    )

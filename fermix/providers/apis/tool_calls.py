@@ -1,0 +1,151 @@
+"""Tool calls put together from the pieces a stream sends, however oddly it numbers them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from fermix.messages import ToolCall
+from fermix.providers.apis.wire import Unreadable
+
+CALLS_LIMIT = 128
+ARGUMENTS_LIMIT_BYTES = 1024 * 1024
+DEPTH_LIMIT = 64
+
+
+@dataclass(slots=True)
+class _Open:
+    """A call that may still grow."""
+
+    index: int | None
+    id: str
+    name: str
+    pieces: list[str] = field(default_factory=list)
+    size: int = 0
+
+    def has_whole_arguments(self) -> bool:
+        """Whether the pieces so far are one JSON object, so that more text is another call's."""
+        text = "".join(self.pieces).strip()
+        if not (text.startswith("{") and text.endswith("}")):
+            return False
+        try:
+            msgspec.json.decode(text, type=dict)
+        except (msgspec.DecodeError, RecursionError):
+            return False
+        return True
+
+
+class ToolCallAssembler:
+    """Adds deltas up to calls.
+
+    Seen in the field: no index at all; index 0 for every parallel call; arguments under a new
+    index without id or name; the name or id repeated in every delta; no ids.
+    """
+
+    def __init__(self) -> None:
+        self._calls: list[_Open] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def add(self, index: int | None, id: str, name: str, arguments: str) -> None:
+        """Take one delta; empty texts mean that the delta did not carry that part.
+
+        Raises: Unreadable when there are more calls than one answer may have.
+        """
+        call = self._continued(index, id, name)
+        if call is None:
+            if len(self._calls) >= CALLS_LIMIT:
+                raise Unreadable(f"The answer has more than {CALLS_LIMIT} tool calls.")
+            call = _Open(index, id, name)
+            self._calls.append(call)
+        else:
+            call.id = call.id or id
+            if name and name != call.name and not call.pieces:
+                call.name += name
+        call.size += len(arguments)
+        if arguments and call.size <= ARGUMENTS_LIMIT_BYTES:
+            call.pieces.append(arguments)
+
+    def _continued(self, index: int | None, id: str, name: str) -> _Open | None:
+        """The open call a delta belongs to; None when it begins a new one."""
+        if not self._calls:
+            return None
+        if id and (known := next((call for call in self._calls if call.id == id), None)):
+            return known
+        same_index = [call for call in self._calls if index is not None and call.index == index]
+        call = same_index[-1] if same_index else self._calls[-1]
+        if not name:
+            # An unknown id without a name: some servers invent a fresh id for every delta.
+            return call if same_index or not id else None
+        if id and call.id:
+            return None
+        if index is not None and not same_index:
+            return None
+        if (
+            call.name
+            and (name != call.name or call.has_whole_arguments())
+            and (call.pieces or index is None)
+        ):
+            return None
+        return call
+
+    def calls(self, *, was_cut: bool, names: dict[str, str]) -> tuple[ToolCall, ...]:
+        """The finished calls; `names` maps names on the wire back to ours.
+
+        `was_cut`: the answer hit its output limit, so none of its calls may run.
+        """
+        seen: set[str] = set()
+        finished = []
+        for call in self._calls:
+            id = call.id if call.id and call.id not in seen else f"call_{os.urandom(12).hex()}"
+            seen.add(id)
+            arguments, broken = read_arguments("".join(call.pieces))
+            if call.size > ARGUMENTS_LIMIT_BYTES:
+                arguments, broken = {}, f"The arguments are larger than {ARGUMENTS_LIMIT_BYTES} bytes."
+            if was_cut:
+                arguments, broken = {}, "The call was cut off by the output limit; make it shorter."
+            name = names.get(call.name, call.name)
+            if not name:
+                name, broken = "unnamed", "The call names no tool."
+            finished.append(ToolCall(id=id, name=name, arguments=arguments, broken=broken))
+        return tuple(finished)
+
+
+def read_arguments(text: str) -> tuple[dict[str, Any], str | None]:
+    """The arguments object in `text`, and why it could not be read (then the object is empty).
+
+    Nothing, blanks and `null` mean no arguments; an object packed into a JSON string is unpacked.
+    """
+    if not text.strip():
+        return {}, None
+    try:
+        value = msgspec.json.decode(text)
+        if isinstance(value, str) and value.lstrip().startswith("{"):
+            value = msgspec.json.decode(value)
+    except (msgspec.DecodeError, RecursionError) as error:
+        return {}, f"The arguments are not valid JSON ({error}): {text[:200]!r}."
+    if value is None:
+        return {}, None
+    if not isinstance(value, dict):
+        return {}, f"The arguments must be one JSON object, got {text[:200]!r}."
+    if _is_deeper(value, DEPTH_LIMIT):
+        return {}, f"The arguments are nested deeper than {DEPTH_LIMIT} levels."
+    return value, None
+
+
+def _is_deeper(value: object, limit: int) -> bool:
+    level = [value]
+    for _ in range(limit):
+        level = [
+            item
+            for each in level
+            if isinstance(each, dict | list)
+            for item in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return False
+    return True

@@ -1,0 +1,162 @@
+"""A provider over HTTP: one request through the owner's door, its answer as events."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+
+from fermix.clock import Clock, SystemClock
+from fermix.errors import (
+    Cancelled,
+    ConnectionLost,
+    DeadlineExceeded,
+    FermixError,
+    NetworkError,
+    ResponseTooLarge,
+    Unreachable,
+)
+from fermix.net import OwnerDoor, Response
+from fermix.providers.apis.wire import STREAM_LIMIT_BYTES, Route, StreamDecoder, Unreadable, WireApi
+from fermix.providers.port import Done, Failed, FailureKind, ModelRequest, StreamEvent
+from fermix.providers.retry import retried
+from fermix.secret import Secret
+from fermix.tasks import Deadline
+
+log = logging.getLogger(__name__)
+
+_ERROR_BODY_BYTES = 64 * 1024
+_TAIL_WAIT_S = 5.0
+"""How long a finished answer may keep its end marker back."""
+
+
+class HttpProvider:
+    """One model behind one address, on one wire API."""
+
+    def __init__(
+        self,
+        route: Route,
+        api: WireApi,
+        door: OwnerDoor,
+        *,
+        key: Callable[[], Secret | None],
+        idle_timeout_s: float,
+        timeout_s: float,
+        clock: Clock | None = None,
+    ) -> None:
+        """`key` is asked for each request, so that a changed secret counts at once."""
+        self.name = route.provider
+        self.model = route.model
+        self.limits = route.limits
+        self._route = route
+        self._api = api
+        self._door = door
+        self._key = key
+        self._idle_timeout_s = idle_timeout_s
+        self._timeout_s = timeout_s
+        self._clock = clock or SystemClock()
+
+    def stream(self, request: ModelRequest) -> Iterator[StreamEvent]:
+        """See `Provider.stream`."""
+        deadline = request.deadline.sooner(self._timeout_s)
+        return retried(lambda: self._attempt(request, deadline), cancel=request.cancel, deadline=deadline)
+
+    def notice(self) -> str | None:
+        return None
+
+    def close(self) -> None:
+        """End the kept connections."""
+        self._door.close()
+
+    def _attempt(self, request: ModelRequest, deadline: Deadline) -> Iterator[StreamEvent]:
+        try:
+            yield from self._answer(request, deadline)
+        except FermixError as error:
+            yield _failed(error, self.name, is_over=deadline.is_over())
+
+    def _answer(self, request: ModelRequest, deadline: Deadline) -> Iterator[StreamEvent]:
+        body = self._api.encode(request, self._route)
+        response = self._door.post(
+            self._api.path,
+            body,
+            headers=self._api.headers(self._key()),
+            cancel=request.cancel,
+            deadline=deadline,
+            idle_timeout_s=self._idle_timeout_s,
+            limit_bytes=STREAM_LIMIT_BYTES,
+        )
+        with response:
+            if response.status != 200:
+                text = _error_body(response)
+                yield self._api.failure(
+                    response.status, response.headers, text, route=self._route, now_ms=self._clock.now_ms()
+                )
+                return
+            for event in self._read(response, self._api.decoder(request, self._route)):
+                if isinstance(event, Done):
+                    self._check_size(event, len(body))
+                yield event
+                if isinstance(event, Failed):
+                    return
+
+    def _read(self, response: Response, decoder: StreamDecoder) -> Iterator[StreamEvent]:
+        media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media_type == "application/json":
+            yield from decoder.whole(response.read_all())
+        elif media_type == "text/html":
+            raise Unreadable("It answered with a web page; the base address is probably wrong.")
+        else:
+            yield from self._read_stream(response, decoder)
+        yield decoder.end()
+
+    def _read_stream(self, response: Response, decoder: StreamDecoder) -> Iterator[StreamEvent]:
+        while not decoder.is_over:
+            try:
+                data = response.piece(_TAIL_WAIT_S if decoder.is_finished else None)
+            except (ConnectionLost, DeadlineExceeded):
+                if decoder.is_finished:
+                    return
+                raise
+            if not data:
+                return
+            yield from decoder.feed(data)
+
+    def _check_size(self, done: Done, sent_bytes: int) -> None:
+        """Tell the log when far fewer tokens were read than sent: the server cut the front off."""
+        counted = done.usage.input_tokens
+        if counted and sent_bytes > 8_000 and sent_bytes / 12 > counted:
+            log.warning(
+                "%s counted %d tokens in a request of %d bytes: its context is too small and it "
+                "silently dropped the beginning. Raise the server's context length.",
+                self.name, counted, sent_bytes,
+            )  # fmt: skip
+
+
+def _error_body(response: Response) -> bytes:
+    """The first part of an error's body; what cannot be read is left out."""
+    body = b""
+    try:
+        while len(body) < _ERROR_BODY_BYTES and (piece := response.piece(_TAIL_WAIT_S)):
+            body += piece
+    except (NetworkError, DeadlineExceeded):
+        log.debug("An error response broke off")
+    return body[:_ERROR_BODY_BYTES]
+
+
+def _failed(error: FermixError, name: str, *, is_over: bool) -> Failed:
+    """What a failure below the wire means to the one who asked."""
+    message = f"{name}: {error.message}"
+    match error:
+        case Cancelled():
+            return Failed(FailureKind.CANCELLED, error.message, retryable=False)
+        case DeadlineExceeded():
+            return Failed(FailureKind.TIMEOUT, message, retryable=not is_over)
+        case Unreachable():
+            return Failed(FailureKind.PROVIDER_UNAVAILABLE, message, retryable=True)
+        case ConnectionLost():
+            return Failed(FailureKind.TRANSPORT, message, retryable=True)
+        case Unreadable() | ResponseTooLarge():
+            return Failed(FailureKind.PROTOCOL, message, retryable=False)
+        case NetworkError():
+            return Failed(FailureKind.INVALID_REQUEST, message, retryable=False)
+    hint = f" {error.hint}" if error.hint else ""
+    return Failed(FailureKind.AUTH, message + hint, retryable=False)
