@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Never
 
 from fermix.config.declare import Kind, Setting
+from fermix.config.references import environment_variable, secret_name
 from fermix.errors import SettingInvalid
 
-_REFERENCE = re.compile(r"@secret:[a-z0-9][a-z0-9_-]{0,63}")
 _SHOWN_LENGTH = 60
 _LARGEST = 2**63 - 1
 
@@ -88,7 +88,7 @@ def _decode(setting: Setting, value: object, user_home: str) -> object:
         case Kind.ID:
             return _id(value)
         case Kind.REFERENCE:
-            return value if isinstance(value, str) and _REFERENCE.fullmatch(value) else None
+            return value if isinstance(value, str) and secret_name(value) else None
         case Kind.TEXTS | Kind.IDS:
             if not isinstance(value, list):
                 return None
@@ -148,22 +148,17 @@ def _parse_list(setting: Setting, text: str, *, key: str) -> object:
 
 def _refuse(setting: Setting, value: object, *, key: str, place: str, expected: str) -> Never:
     # What stands where a secret's name belongs may be the secret itself: never shown.
-    shown = "the value" if setting.kind is Kind.REFERENCE else _shown(value)
+    shown = "this text" if setting.kind is Kind.REFERENCE else _shown(value)
     message = f"{key!r} cannot be {shown}{f' ({place})' if place else ''}. Expected {expected}."
     if setting.kind is Kind.REFERENCE:
         name = key.rpartition(".")[2].replace("_", "-")
         raise SettingInvalid(
             message,
             hint=f"Keep the secret out of config.toml: put it in the environment as "
-            f"{environment_name(name)} or in the home as secrets/{name} (mode 600), "
+            f"{environment_variable(name)} or in the home as secrets/{name} (mode 600), "
             f"then: fermix config set {key} @secret:{name}",
         )
     raise SettingInvalid(message, hint=f"fermix config set {key} VALUE")
-
-
-def environment_name(secret: str) -> str:
-    """The environment variable a secret of this name is looked up in."""
-    return "FERMIX_SECRET_" + secret.upper().replace("-", "_")
 
 
 def _shown(value: object) -> str:

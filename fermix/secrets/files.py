@@ -1,0 +1,123 @@
+"""Secrets in files of the home: one file a secret, readable by its owner alone."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fermix.config.atomic import write_atomically
+from fermix.config.home import check_private
+from fermix.config.references import is_secret_name
+from fermix.errors import ConfigError, HomeUnsafe
+from fermix.secret import Secret
+from fermix.secrets.port import SIZE_LIMIT_BYTES, check_name
+
+
+class FileSecrets:
+    """The secrets in one folder (0700, files 0600); anything wider is refused, not repaired."""
+
+    name = "files"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def get(self, name: str) -> Secret | None:
+        """The secret, without the line end an editor or `echo` left; None when there is no such file.
+
+        Raises: HomeUnsafe when others can read or change the file or its folder; ConfigError
+        when it cannot be read or is no text.
+        """
+        path = self._folder / check_name(name)
+        with _explained(path):
+            try:
+                # O_NONBLOCK: a pipe put in the file's place must not hang us.
+                descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            except FileNotFoundError:
+                return None
+            with os.fdopen(descriptor, "rb") as stream:
+                check_private(self._folder)
+                _refuse_unsafe(path, os.fstat(descriptor))
+                raw = stream.read(SIZE_LIMIT_BYTES + 1)
+        return Secret(_decode(path, raw))
+
+    def names(self) -> list[str]:
+        """Names of the files that are secrets, sorted; none when the folder is missing."""
+        with _explained(self._folder):
+            try:
+                return sorted(each.name for each in self._folder.iterdir() if is_secret_name(each.name))
+            except FileNotFoundError:
+                return []
+
+    def set(self, name: str, secret: Secret) -> None:
+        """Write the secret's file, private from its first byte, whole or not at all.
+
+        Raises: HomeUnsafe, ConfigError.
+        """
+        path = self._folder / check_name(name)
+        raw = secret.reveal().encode()
+        if not raw.strip() or len(raw) > SIZE_LIMIT_BYTES or b"\0" in raw:
+            raise ConfigError(
+                f"The value of secret {name!r} is empty, too long or no text. "
+                f"Expected a text of 1 to {SIZE_LIMIT_BYTES} bytes."
+            )
+        with _explained(path):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            check_private(self._folder)
+            write_atomically(path, raw, mode=0o600)
+
+    def remove(self, name: str) -> bool:
+        """Delete the secret's file; False when it was not there.
+
+        Raises: ConfigError.
+        """
+        path = self._folder / check_name(name)
+        with _explained(path):
+            try:
+                path.unlink()
+            except FileNotFoundError:
+                return False
+        return True
+
+
+def _refuse_unsafe(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise ConfigError(f"{path} is not a regular file.", hint=f"ls -ld {shlex.quote(str(path))}")
+    if found.st_uid not in (os.geteuid(), 0):
+        raise HomeUnsafe(
+            f"{path} belongs to user {found.st_uid}, and fermix runs as user {os.geteuid()}.",
+            hint=f"sudo chown {os.geteuid()} {shlex.quote(str(path))}",
+        )
+    mode = stat.S_IMODE(found.st_mode)
+    if mode & 0o077:
+        raise HomeUnsafe(
+            f"{path} has mode {mode:04o}: others can reach this secret. Expected 0600.",
+            hint=f"chmod 600 {shlex.quote(str(path))}",
+        )
+
+
+def _decode(path: Path, raw: bytes) -> str:
+    if len(raw) > SIZE_LIMIT_BYTES:
+        raise ConfigError(f"{path} is larger than {SIZE_LIMIT_BYTES} bytes, the most a secret may be.")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        # Not chained: the error would carry the secret's bytes.
+        raise ConfigError(f"{path} is not UTF-8 text.") from None
+    text = text.removesuffix("\n").removesuffix("\r")
+    if not text.strip() or "\0" in text:
+        raise ConfigError(f"{path} holds no text. Expected the secret on one line.")
+    return text
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as exc:
+        raise ConfigError(
+            f"Cannot use {path}: {exc.strerror}.", hint=f"ls -ld {shlex.quote(str(path))}"
+        ) from exc
