@@ -1,0 +1,143 @@
+"""The latest messages of the conversations in use, in memory, within a fixed amount of it.
+
+The store is the truth. Nothing is lost when a conversation leaves the cache, also in the middle of
+a turn: the next `get` loads it again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from fermix.conversations.store import ConversationStore
+from fermix.messages import AssistantMessage, ChatMessage, ToolMessage
+
+_LOAD_ATTEMPTS = 5
+
+
+@dataclass(slots=True)
+class _History:
+    messages: list[ChatMessage] = field(default_factory=list)
+    characters: int = 0
+
+    def add(self, messages: Iterable[ChatMessage]) -> None:
+        for message in messages:
+            self.messages.append(message)
+            self.characters += _weight(message)
+
+
+@dataclass(slots=True, eq=False)
+class _Load:
+    is_stale: bool = False
+    """Whether the conversation changed after the load began."""
+
+
+class Histories:
+    """A least-recently-used cache of message lists by conversation."""
+
+    def __init__(
+        self,
+        store: ConversationStore,
+        *,
+        conversations: int = 256,
+        messages: int = 200,
+        characters: int = 32_000_000,
+    ) -> None:
+        """At most `conversations` lists, of about `messages` each, with `characters` in all."""
+        self._store = store
+        self._conversations = conversations
+        self._messages = messages
+        self._characters = characters
+        self._held = 0
+        self._entries: OrderedDict[str, _History] = OrderedDict()
+        self._loads: dict[str, set[_Load]] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, conversation_id: str) -> list[ChatMessage]:
+        """A copy of the latest messages, oldest first; never begins with a tool's result."""
+        history = self._entries.get(conversation_id)
+        if history is None:
+            history = self._load(conversation_id)
+        else:
+            self._entries.move_to_end(conversation_id)
+        return list(history.messages)
+
+    def extend(self, conversation_id: str, messages: Iterable[ChatMessage]) -> None:
+        """Add what has just been committed; a conversation that is not held stays so.
+
+        Contract: called once per message by the one turn of the conversation, after the commit.
+        """
+        self._spoil_loads(conversation_id)
+        history = self._entries.get(conversation_id)
+        if history is None:
+            return
+        self._entries.move_to_end(conversation_id)
+        before = history.characters
+        history.add(messages)
+        self._shorten(history)
+        self._held += history.characters - before
+        self._evict()
+
+    def forget(self, conversation_id: str) -> None:
+        """Drop what is held, as when messages were removed from the store."""
+        self._spoil_loads(conversation_id)
+        self._drop(conversation_id)
+
+    def _drop(self, conversation_id: str) -> None:
+        history = self._entries.pop(conversation_id, None)
+        if history is not None:
+            self._held -= history.characters
+
+    def _load(self, conversation_id: str) -> _History:
+        """From the store; again when the conversation changed meanwhile, so that no message is missed."""
+        for _ in range(_LOAD_ATTEMPTS):
+            load = _Load()
+            loads = self._loads.setdefault(conversation_id, set())
+            loads.add(load)
+            try:
+                stored = self._store.recent(conversation_id, self._messages)
+            finally:
+                loads.discard(load)
+                if not loads:
+                    self._loads.pop(conversation_id, None)
+            history = _History()
+            history.add(one.message for one in stored)
+            if load.is_stale:
+                continue
+            self._drop(conversation_id)
+            self._entries[conversation_id] = history
+            self._held += history.characters
+            self._evict()
+            return history
+        # Changing all the time: right as of this moment, so it is used and not kept.
+        return history
+
+    def _spoil_loads(self, conversation_id: str) -> None:
+        for load in self._loads.get(conversation_id, ()):
+            load.is_stale = True
+
+    def _shorten(self, history: _History) -> None:
+        """Cut the oldest, seldom and much: a beginning that stays lets providers reuse their caches."""
+        excess = len(history.messages) - self._messages
+        if excess <= self._messages // 4:
+            return
+        while excess > 0 and isinstance(history.messages[excess], ToolMessage):
+            excess -= 1
+        history.characters -= sum(_weight(message) for message in history.messages[:excess])
+        del history.messages[:excess]
+
+    def _evict(self) -> None:
+        while self._entries and (len(self._entries) > self._conversations or self._held > self._characters):
+            _, history = self._entries.popitem(last=False)
+            self._held -= history.characters
+
+
+def _weight(message: ChatMessage) -> int:
+    """About how many characters it holds."""
+    size = 100 + len(message.text)
+    if isinstance(message, AssistantMessage):
+        size += len(message.reasoning) + sum(len(str(call.arguments)) for call in message.tool_calls)
+    return size

@@ -1,0 +1,247 @@
+"""Conversations and messages in the database: the truth that every cache is filled from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from peewee import fn
+
+from fermix.clock import Clock
+from fermix.conversations.records import Conversation, ConversationSummary, StoredMessage
+from fermix.conversations.tables import ConversationRow, MessageRow
+from fermix.db import Connection, Database
+from fermix.ids import new_id
+from fermix.messages import ChatMessage, ConversationKey, UserMessage
+
+StoredMessages = list[StoredMessage]  # the class below has a verb named `list`
+Rows = list[MessageRow]
+
+_TITLE_LENGTH = 60
+_LAST_TEXT_LENGTH = 200
+
+_decoder: msgspec.json.Decoder[ChatMessage] = msgspec.json.Decoder(ChatMessage)
+_encoder = msgspec.json.Encoder()
+
+_SUMMARIES = """
+    SELECT c.id, c.channel, c.chat_id, c.thread, c.title, c.created_ms, c.updated_ms, c.archived_ms,
+        (SELECT count(*) FROM messages WHERE conversation_id = c.id),
+        (SELECT substr(json_extract(body, '$.text'), 1, :length) FROM messages
+            WHERE conversation_id = c.id AND role IN ('user', 'assistant')
+                AND json_extract(body, '$.text') <> ''
+            ORDER BY position DESC LIMIT 1)
+    FROM conversations AS c
+    WHERE c.archived_ms IS NULL AND (:channel IS NULL OR c.channel = :channel)
+    ORDER BY c.updated_ms DESC, c.id DESC
+    LIMIT :limit
+"""
+
+
+class ConversationStore:
+    """Verbs on conversations; each is one read or one write of the database."""
+
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+
+    def open(self, key: ConversationKey) -> Conversation:
+        """The conversation of `key`, made now when there is none."""
+        found = self.find(key)
+        if found is not None:
+            return found
+        now_ms = self._clock.now_ms()
+        return self._db.write(lambda connection: self.open_within(connection, key, now_ms=now_ms))
+
+    def open_within(self, connection: Connection, key: ConversationKey, *, now_ms: int) -> Conversation:
+        """The same inside a caller's `db.write`."""
+        row = ConversationRow(
+            id=new_id(now_ms),
+            channel=key.channel,
+            chat_id=key.chat_id,
+            thread=key.thread,
+            title="",
+            created_ms=now_ms,
+            updated_ms=now_ms,
+        )
+        ConversationRow.insert(row.__data__).on_conflict_ignore().execute(connection)
+        found = _find(key)
+        assert found is not None  # it was there or has just been made, in this very transaction
+        return found
+
+    def find(self, key: ConversationKey) -> Conversation | None:
+        """The conversation of `key`; None when nobody spoke there yet."""
+        return self._db.read(lambda _: _find(key))
+
+    def list(self, channel: str | None, limit: int) -> list[ConversationSummary]:
+        """Conversations in use, the latest first; `channel` None means of every channel."""
+        parameters = {"channel": channel, "limit": max(0, limit), "length": _LAST_TEXT_LENGTH}
+
+        def work(connection: Connection) -> list[tuple[Any, ...]]:  # Any: columns of many types
+            return connection.native.execute(_SUMMARIES, parameters).fetchall()
+
+        return [
+            ConversationSummary(
+                conversation=_conversation(columns[:8]),
+                message_count=columns[8],
+                last_text=columns[9] or "",
+            )
+            for columns in self._db.read(work)
+        ]
+
+    def append(
+        self,
+        connection: Connection,
+        conversation_id: str,
+        turn_id: str,
+        messages: Sequence[ChatMessage],
+        now_ms: int | None = None,
+    ) -> StoredMessages:
+        """Store `messages` after the last one, inside a caller's `db.write`.
+
+        `now_ms`: when they were said; None means now. The first words of a person become the title.
+        """
+        if not messages:
+            return []
+        now_ms = self._clock.now_ms() if now_ms is None else now_ms
+        last: int | None = (
+            MessageRow.select(fn.MAX(MessageRow.position))
+            .where(MessageRow.conversation_id == conversation_id)
+            .scalar(connection)
+        )
+        stored = [
+            StoredMessage(
+                id=new_id(now_ms),
+                conversation_id=conversation_id,
+                turn_id=turn_id,
+                position=position,
+                message=message,
+                created_ms=now_ms,
+            )
+            for position, message in enumerate(messages, (last or 0) + 1)
+        ]
+        for one in stored:
+            MessageRow.insert(**_columns(one)).execute(connection)
+        ConversationRow.update(updated_ms=now_ms).where(ConversationRow.id == conversation_id).execute(
+            connection
+        )
+        if last is None:
+            ConversationRow.update(title=_title(messages)).where(
+                ConversationRow.id == conversation_id, ConversationRow.title == ""
+            ).execute(connection)
+        return stored
+
+    def of_turn(self, turn_id: str) -> StoredMessages:
+        """The messages a turn has stored, in order."""
+
+        def work(_: Connection) -> Rows:
+            return list(
+                MessageRow.select().where(MessageRow.turn_id == turn_id).order_by(MessageRow.position)
+            )
+
+        return [_stored(row) for row in self._db.read(work)]
+
+    def tail(self, conversation_id: str, limit: int) -> StoredMessages:
+        """The last `limit` messages, oldest first."""
+
+        def work(_: Connection) -> Rows:
+            return _last(conversation_id, limit)
+
+        return [_stored(row) for row in reversed(self._db.read(work))]
+
+    def recent(self, conversation_id: str, limit: int) -> StoredMessages:
+        """The last `limit` messages and those before them until one that answers no tool call."""
+
+        def work(_: Connection) -> Rows:
+            rows = _last(conversation_id, limit)
+            if not rows or rows[-1].role != "tool":
+                return rows
+            asked = (
+                MessageRow.select(fn.MAX(MessageRow.position))
+                .where(
+                    MessageRow.conversation_id == conversation_id,
+                    MessageRow.position < rows[-1].position,
+                    MessageRow.role != "tool",
+                )
+                .scalar()
+            )
+            older = (
+                MessageRow.select()
+                .where(
+                    MessageRow.conversation_id == conversation_id,
+                    MessageRow.position >= (asked or 0),
+                    MessageRow.position < rows[-1].position,
+                )
+                .order_by(MessageRow.position.desc())
+            )
+            return rows + list(older)
+
+        return [_stored(row) for row in reversed(self._db.read(work))]
+
+
+def _find(key: ConversationKey) -> Conversation | None:
+    columns = (
+        ConversationRow.select()
+        .where(
+            ConversationRow.channel == key.channel,
+            ConversationRow.chat_id == key.chat_id,
+            ConversationRow.thread == key.thread,
+        )
+        .tuples()
+        .first()
+    )
+    return None if columns is None else _conversation(columns)
+
+
+def _last(conversation_id: str, limit: int) -> list[MessageRow]:
+    return list(
+        MessageRow.select()
+        .where(MessageRow.conversation_id == conversation_id)
+        .order_by(MessageRow.position.desc())
+        .limit(max(0, limit))
+    )
+
+
+def _conversation(columns: tuple[Any, ...]) -> Conversation:  # Any: columns of many types
+    id, channel, chat_id, thread, title, created_ms, updated_ms, archived_ms = columns
+    return Conversation(
+        id=id,
+        key=ConversationKey(channel, chat_id, thread),
+        title=title,
+        created_ms=created_ms,
+        updated_ms=updated_ms,
+        archived_ms=archived_ms,
+    )
+
+
+def _columns(stored: StoredMessage) -> dict[str, str | int]:
+    message = stored.message
+    return {
+        "id": stored.id,
+        "conversation_id": stored.conversation_id,
+        "turn_id": stored.turn_id,
+        "position": stored.position,
+        "role": str(message.__struct_config__.tag),
+        "body": _encoder.encode(message).decode(),
+        "created_ms": stored.created_ms,
+    }
+
+
+def _stored(row: MessageRow) -> StoredMessage:
+    return StoredMessage(
+        id=row.id,
+        conversation_id=row.conversation_id,
+        turn_id=row.turn_id,
+        position=row.position,
+        message=_decoder.decode(row.body),
+        created_ms=row.created_ms,
+    )
+
+
+def _title(messages: Sequence[ChatMessage]) -> str:
+    """The first words a person said, on one line."""
+    for message in messages:
+        if isinstance(message, UserMessage) and message.text.strip():
+            words = " ".join(message.text.split())
+            return words if len(words) <= _TITLE_LENGTH else words[: _TITLE_LENGTH - 1] + "…"
+    return ""

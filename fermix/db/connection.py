@@ -1,0 +1,97 @@
+"""A native connection to the database file, used by exactly one real thread."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TypeVar
+
+import peewee
+
+from fermix.db.settings import DatabaseSettings
+from fermix.errors import StoreError
+
+Result = TypeVar("Result")
+
+
+class Connection(peewee.SqliteDatabase):
+    """What `work` is handed: peewee queries and plain SQL run on it, inside a transaction.
+
+    `connection.execute_sql(sql, parameters)` returns a cursor; `with connection.atomic():` makes a
+    savepoint. The driver refuses every other thread than the one that called `connect`.
+    """
+
+    def __init__(self, path: Path, settings: DatabaseSettings, *, is_reader: bool) -> None:
+        pragmas = {
+            "busy_timeout": settings.busy_timeout_ms,
+            "foreign_keys": 1,
+            "query_only": int(is_reader),
+            # The writer copies the log back itself, after it has answered.
+            "wal_autocheckpoint": 0,
+            "journal_size_limit": settings.checkpoint_bytes,
+        }
+        # mode=rw: never creates the file, so that nobody makes one with a loose mode.
+        super().__init__(
+            f"{path.absolute().as_uri()}?mode=rw",
+            pragmas,
+            uri=True,
+            thread_safe=False,
+            autoconnect=False,
+            timeout=settings.busy_timeout_ms / 1000,
+        )
+
+    def open(self) -> None:
+        """Connect from the thread that will use it."""
+        self.connect()
+        native: Callable[[], sqlite3.Connection] = self.connection
+        self._native = native()
+        # peewee now believes a transaction is open, which is true whenever work runs: its
+        # `atomic` makes savepoints instead of a BEGIN inside our own.
+        self.push_transaction(self)
+
+    def shut(self) -> None:
+        """Close, from the same thread."""
+        if not self.is_closed():
+            pop: Callable[[], object] = self.pop_transaction
+            pop()
+            self.close()
+
+    @property
+    def native(self) -> sqlite3.Connection:
+        """The driver's connection, once it is open."""
+        return self._native
+
+    def pragma_text(self, pragma: str) -> str:
+        """What `PRAGMA pragma` answers, as text."""
+        row = self.native.execute(f"PRAGMA {pragma}").fetchone()
+        return "" if row is None else str(row[0])
+
+
+_current: ContextVar[Connection] = ContextVar("fermix.db.connection")
+
+
+def within(connection: Connection, work: Callable[[Connection], Result]) -> Result:
+    """Run `work` with every Row bound to `connection`."""
+    token = _current.set(connection)
+    try:
+        return work(connection)
+    finally:
+        _current.reset(token)
+
+
+def is_inside_work() -> bool:
+    """Whether the caller is itself work of `db.read` or `db.write`."""
+    return _current.get(None) is not None
+
+
+def current() -> Connection:
+    """The connection of the work that is running.
+
+    Raises: StoreError outside of `db.read` and `db.write`.
+    """
+    connection = _current.get(None)
+    if connection is None:
+        raise StoreError("A row was used outside of db.read(work) and db.write(work).")
+    return connection

@@ -1,0 +1,235 @@
+"""The database of the home: opened, recovered and migrated, then read and written through threads."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeVar
+
+from gevent.event import Event
+
+from fermix.db import files, migrate
+from fermix.db.checkpoint import size_of
+from fermix.db.connection import Connection, is_inside_work
+from fermix.db.failures import damaged, translated
+from fermix.db.lane import Lane, outcome_of
+from fermix.db.readers import Readers
+from fermix.db.settings import DatabaseSettings
+from fermix.db.writer import Writer
+from fermix.errors import StoreClosed, StoreCorrupt, StoreError
+from fermix.tasks import Deadline, TaskGroup
+
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+_CHECK_TIMEOUT_S = 3600.0
+
+
+class Integrity(StrEnum):
+    """What is known about the file after the last stop."""
+
+    CLEAN = "clean"
+    """It was closed properly; nothing to check."""
+    CHECKING = "checking"
+    INTACT = "intact"
+    DAMAGED = "damaged"
+    UNKNOWN = "unknown"
+    """The check could not be finished."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreHealth:
+    """What a health report says about the database."""
+
+    path: str
+    is_open: bool
+    journal_mode: str
+    schema: int
+    """How many migrations the file has seen."""
+    wal_bytes: int
+    integrity: Integrity
+    last_error: str | None
+    """The last failure of disk or file since the start; None when there was none."""
+
+
+class Database:
+    """SQLite for the whole worker: `write` commits in batches on one thread, `read` on a few others."""
+
+    def __init__(
+        self, path: Path, settings: DatabaseSettings, *, migrations: Path = migrate.MIGRATIONS
+    ) -> None:
+        self._path = path
+        self._settings = settings
+        self._migrations = migrations
+        self._writer: Writer | None = None
+        self._readers: Readers | None = None
+        self._tasks = TaskGroup("db")
+        self._ended = Event()
+        self._journal_mode = ""
+        self._schema = 0
+        self._integrity = Integrity.CLEAN
+        self._last_error: str | None = None
+        self._is_damage_logged = False
+
+    def start(self) -> None:
+        """Open the file, let SQLite recover it, migrate it; then reads and writes work.
+
+        After a stop that was not clean a check of the whole file runs beside them.
+        Raises: StoreCorrupt, SchemaNewer, StoreFull, StoreError; nothing is left open then.
+        """
+        migrations = migrate.find(self._migrations)
+        is_unclean = files.prepare(self._path)
+        lane = Lane(Connection(self._path, self._settings, is_reader=False))
+        try:
+            self._call(lane, lambda connection: self._open(connection, migrations))
+        except BaseException:
+            lane.close(self._settings.start_timeout_s)
+            raise
+        self._ended.clear()
+        self._last_error = None
+        self._is_damage_logged = False
+        self._writer = Writer(
+            lane,
+            self._path,
+            settings=self._settings,
+            is_wal=self._journal_mode == "wal",
+            on_failure=self._failed,
+        )
+        self._readers = Readers(
+            self._path,
+            [Connection(self._path, self._settings, is_reader=True) for _ in range(self._settings.readers)],
+        )
+        self._integrity = Integrity.CLEAN
+        if is_unclean:
+            self._integrity = Integrity.CHECKING
+            self._tasks.start(self._check, name="check")
+
+    def stop(self, timeout_s: float = 10.0) -> None:
+        """Commit what waits, close every connection; later reads and writes raise StoreClosed."""
+        deadline = Deadline.after(timeout_s)
+        readers, self._readers = self._readers, None
+        writer, self._writer = self._writer, None
+        if writer is not None and not writer.flush(deadline.remaining_s()):
+            log.error("The database '%s' was stopped before its writes were committed", self._path)
+        self._tasks.stop(deadline.remaining_s())
+        if readers is not None:
+            readers.close(deadline)
+        # Last, since the last connection to close copies the log into the database.
+        if writer is not None:
+            writer.close(deadline.remaining_s())
+        self._ended.set()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether it was stopped within `timeout_s`. A failing disk fails its callers, not the database."""
+        return bool(self._ended.wait(timeout_s))
+
+    def write(self, work: Callable[[Connection], Result], *, durable: bool = False) -> Result:
+        """Run `work` on the writer thread, in a savepoint of its own; its value, after the commit.
+
+        `durable`: the commit survives a power cut, else it survives the end of the process only.
+        `work` runs off the hub: no greenlet calls in it, and it must not call `write` or `read`.
+        Raises: what `work` raised, after its own changes were undone; StoreFull, StoreCorrupt or
+        StoreError when the batch could not be committed, and then nothing of it was kept.
+        """
+        if self._writer is None:
+            raise self._closed()
+        return self._writer.run(work, durable=durable, timeout_s=self._settings.write_timeout_s)
+
+    def read(self, work: Callable[[Connection], Result]) -> Result:
+        """Run `work` on a reader thread, on one snapshot; its value must not be a lazy query.
+
+        Raises: what `work` raised; StoreCorrupt or StoreError when the file or time fails it.
+        """
+        return self._read(work, self._settings.read_timeout_s)
+
+    def health(self) -> StoreHealth:
+        """How it is now; safe to ask at any time."""
+        return StoreHealth(
+            path=str(self._path),
+            is_open=self._writer is not None,
+            journal_mode=self._journal_mode,
+            schema=self._schema,
+            wal_bytes=size_of(files.wal_of(self._path)),
+            integrity=self._integrity,
+            last_error=self._last_error,
+        )
+
+    def _read(self, work: Callable[[Connection], Result], timeout_s: float) -> Result:
+        if is_inside_work():
+            raise StoreError("db.read was called from inside the work of another db.read or db.write.")
+        if self._readers is None:
+            raise self._closed()
+        try:
+            return self._readers.run(work, timeout_s=timeout_s)
+        except StoreError as error:
+            self._failed(error)
+            raise
+
+    def _call(self, lane: Lane, job: Callable[[Connection], None]) -> None:
+        result = lane.begin(job)
+        if result.wait(self._settings.start_timeout_s) is None:
+            lane.interrupt()
+            raise StoreError(
+                f"The database '{self._path}' was not ready after {self._settings.start_timeout_s:g} s."
+            )
+        error = outcome_of(result).error
+        if error is not None:
+            raise translated(error, self._path) from error
+
+    def _open(self, connection: Connection, migrations: list[migrate.Migration]) -> None:
+        """On the writer's thread, before anybody else has a connection."""
+        native = connection.native
+        migrate.refuse_newer(native, migrations, self._path)
+        wanted = self._settings.journal_mode
+        self._journal_mode = connection.pragma_text(f"journal_mode = {wanted}").lower()
+        if self._journal_mode != wanted:
+            log.warning(
+                "The database '%s' is in journal mode '%s'; '%s' was asked for. "
+                "Stop whatever else has it open, or see whether its disk allows it",
+                self._path,
+                self._journal_mode,
+                wanted,
+            )
+        for migration in migrate.migrate(native, migrations):
+            log.info("The database '%s' was brought to schema %s", self._path, migration.name)
+        self._schema = migrate.version_of(native)
+
+    def _check(self) -> None:
+        """SQLite's own check of every page, beside the normal reads."""
+        log.info("The database '%s' was not closed properly; it is checked in the background", self._path)
+        try:
+            found = self._read(
+                lambda connection: connection.pragma_text("quick_check(1)"), _CHECK_TIMEOUT_S
+            )
+        except StoreCorrupt:
+            self._integrity = Integrity.DAMAGED
+        except StoreError as error:
+            self._integrity = Integrity.UNKNOWN
+            log.warning("The check of '%s' was not finished: %s", self._path, error)
+        else:
+            if found == "ok":
+                self._integrity = Integrity.INTACT
+                log.info("The database '%s' is intact", self._path)
+            else:
+                self._integrity = Integrity.DAMAGED
+                self._failed(damaged(self._path, found))
+
+    def _failed(self, error: BaseException) -> None:
+        """Remember a failure of disk or file; damage is logged once, with what to do about it."""
+        meaning = translated(error, self._path)
+        if not isinstance(meaning, StoreError):
+            log.error("A batch of writes failed", exc_info=error)
+            return
+        self._last_error = meaning.message
+        if not isinstance(meaning, StoreCorrupt):
+            log.warning("%s", meaning.message)
+        elif not self._is_damage_logged:
+            self._is_damage_logged = True
+            log.error("%s %s", meaning.message, meaning.hint)
+
+    def _closed(self) -> StoreClosed:
+        return StoreClosed(f"The database '{self._path}' is not open.")

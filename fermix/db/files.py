@@ -1,0 +1,47 @@
+"""The database's file and the two that SQLite keeps beside it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from pathlib import Path
+
+from fermix.errors import StoreError
+
+log = logging.getLogger(__name__)
+
+
+def wal_of(path: Path) -> Path:
+    """The write-ahead log beside the database. Never removed by us: another process may use it."""
+    return path.with_name(path.name + "-wal")
+
+
+def prepare(path: Path) -> bool:
+    """Make the file when it is missing, 0600 from its first byte, and close it to others if it is open.
+
+    Returns whether the last process to use it did not close it: its log is still there.
+    Raises: StoreError when the place cannot be used.
+    """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _create(path)
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & 0o077:
+            path.chmod(0o600)
+            log.warning("The database '%s' had mode %04o; it is 0600 now", path, mode)
+        return wal_of(path).exists()
+    except OSError as error:
+        raise StoreError(
+            f"The database '{path}' cannot be opened: {error.strerror}.",
+            hint=f"Check owner, mode and disk: ls -ld '{path.parent}' '{path}'; df -h '{path.parent}'",
+        ) from error
+
+
+def _create(path: Path) -> None:
+    # Only ever opened when it was not there: closing any descriptor of a file drops the POSIX locks
+    # of this process on it, SQLite's too. SQLite gives the side files this file's mode.
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return
