@@ -200,14 +200,9 @@ def remove_strangers() -> None:
 
 def build_project() -> None:
     """Compile the native module and link the checkout into the environment when its sources changed."""
-    sources = [
-        *(CHECKOUT / "native").glob("*.pyx"),
-        CHECKOUT / "native/monitor.c",
-        CHECKOUT / "pyproject.toml",
-    ]
-    if not (CHECKOUT / "native/_native.pyx").exists():
-        return
-    stamp = Stamp("project", (*sources, *LOCKS))
+    made = {"_native.c", "launcher.c", "sha256.h"}  # Cython's output; parts of the launcher
+    sources = [file for file in (CHECKOUT / "native").iterdir() if file.name not in made]
+    stamp = Stamp("project", (*sources, CHECKOUT / "pyproject.toml", *LOCKS))
     if stamp.is_current() and list((CHECKOUT / "fermix/native").glob("_native*.so")):
         return
     say("building the native module")
