@@ -1,0 +1,1 @@
+"""The loop that thinks and acts: model, tools, repeat."""

@@ -1,0 +1,1 @@
+"""The way of a message: accepted, queued, answered, delivered, committed."""

@@ -17,7 +17,8 @@ class ConversationKey(msgspec.Struct, frozen=True):
 class Attachment(msgspec.Struct, frozen=True):
     """A file that came with a message, already stored under the home."""
 
-    blob_id: str
+    path: str
+    """Absolute, below the workspace, so that tools can read it."""
     name: str
     media_type: str
     size_bytes: int

@@ -1,0 +1,91 @@
+"""What a running turn tells its watchers, one typed value per thing that happened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from fermix.messages import AssistantMessage, ToolCall, ToolMessage, Usage
+from fermix.providers.port import ReasoningDelta, TextDelta
+
+
+class Phase(StrEnum):
+    """What the agent is busy with."""
+
+    THINK = "think"
+    ACT = "act"
+
+
+class TurnStatus(StrEnum):
+    """How a turn ended; it ends exactly once."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseChanged:
+    """The agent turned to something else."""
+
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Replied:
+    """A whole reply of the model; a step that is to be durable before the loop goes on."""
+
+    reply: AssistantMessage
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCalled:
+    """A tool call that is about to run."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class ToolReplied:
+    """A tool's result; a step that is to be durable before the loop goes on."""
+
+    result: ToolMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something a person should know that is not part of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """The last event of every turn."""
+
+    status: TurnStatus
+    text: str
+    """What the person is told."""
+    usage: Usage
+    error_code: str | None = None
+    """None when it completed."""
+
+
+AgentEvent = (
+    PhaseChanged | TextDelta | ReasoningDelta | Replied | ToolCalled | ToolReplied | Notice | TurnEnded
+)
+
+__all__ = [
+    "AgentEvent",
+    "Notice",
+    "Phase",
+    "PhaseChanged",
+    "ReasoningDelta",
+    "Replied",
+    "TextDelta",
+    "ToolCalled",
+    "ToolReplied",
+    "TurnEnded",
+    "TurnStatus",
+]

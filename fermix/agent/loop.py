@@ -1,0 +1,202 @@
+"""The agent loop: model, tools, repeat. Policy, storage and delivery live elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from fermix.agent.events import (
+    AgentEvent,
+    Notice,
+    Phase,
+    PhaseChanged,
+    Replied,
+    ToolCalled,
+    ToolReplied,
+    TurnEnded,
+    TurnStatus,
+)
+from fermix.agent.prompt import compose_system, fit
+from fermix.agent.settings import AgentSettings
+from fermix.capabilities.context import ToolContext
+from fermix.capabilities.registry import Registry
+from fermix.messages import AssistantMessage, ChatMessage, ToolCall, ToolMessage, Usage
+from fermix.providers.port import (
+    Done,
+    Failed,
+    FailureKind,
+    ModelRequest,
+    Provider,
+    ReasoningDelta,
+    TextDelta,
+    ToolSchema,
+)
+from fermix.tasks import Task, TaskGroup
+
+SAME_FAILURE_LIMIT = 3
+"""A call that failed this often in a row with the same arguments ends the turn."""
+
+Invoke = Callable[[ToolCall, ToolContext], ToolMessage]
+
+
+@dataclass(slots=True)
+class Thinking:
+    """One turn on its way through the loop."""
+
+    context: ToolContext
+    messages: list[ChatMessage]
+    """The history and this turn's own messages; the loop appends what it yields as steps."""
+    usage: Usage = field(default_factory=Usage)
+
+
+class Agent:
+    """Runs turns; holds no state of any of them."""
+
+    def __init__(
+        self, provider: Provider, registry: Registry, *, invoke: Invoke, settings: AgentSettings
+    ) -> None:
+        self.provider = provider
+        self._registry = registry
+        self._invoke = invoke
+        self._settings = settings
+        self._system = compose_system(provider.limits, settings.instructions)
+        self._notice = provider.notice()
+
+    def run(self, thinking: Thinking) -> Iterator[AgentEvent]:
+        """Think and act until there is an answer; the last event is always one TurnEnded.
+
+        Contract: whoever consumes the events stores each Replied and ToolReplied before asking
+        for the next one, so no tool starts before the reply that asked for it is durable.
+        Raises: Cancelled when the turn is stopped while a tool runs.
+        """
+        for _ in range(self._settings.steps_per_turn):
+            outcome = yield from self._ask(thinking, with_tools=True)
+            if isinstance(outcome, Failed):
+                yield _failed(outcome, thinking.usage)
+                return
+            if not outcome.tool_calls:
+                yield from self._finish(thinking, outcome)
+                return
+            thinking.messages.append(outcome)
+            yield Replied(outcome)
+            yield from self._act(thinking, outcome.tool_calls)
+            if (stuck := _repeated_failure(thinking.messages)) is not None:
+                yield TurnEnded(TurnStatus.FAILED, stuck, thinking.usage, "tool_repeated")
+                return
+        yield from self._close(thinking)
+
+    def _ask(
+        self, thinking: Thinking, *, with_tools: bool
+    ) -> Generator[AgentEvent, None, AssistantMessage | Failed]:
+        """The model's whole reply, its deltas yielded on the way."""
+        yield PhaseChanged(Phase.THINK)
+        limits = self.provider.limits
+        turn = thinking.context.turn
+        request = ModelRequest(
+            system=self._system,
+            messages=fit(
+                thinking.messages, limits, system=self._system, most=self._settings.history_messages
+            ),
+            tools=self._schemas(thinking) if with_tools and limits.takes_tools else (),
+            cancel=turn.cancel,
+            deadline=turn.deadline,
+        )
+        for event in self.provider.stream(request):
+            if isinstance(event, TextDelta | ReasoningDelta):
+                yield event
+            elif isinstance(event, Done):
+                thinking.usage += event.usage
+                return event.reply
+            else:
+                return event
+        return Failed(
+            FailureKind.PROTOCOL, f"{self.provider.name} ended without an answer.", retryable=False
+        )
+
+    def _schemas(self, thinking: Thinking) -> tuple[ToolSchema, ...]:
+        tools = self._registry.visible(thinking.context.turn.standing)
+        return tuple(ToolSchema(tool.name, tool.description, tool.parameters) for tool in tools)
+
+    def _finish(self, thinking: Thinking, reply: AssistantMessage) -> Iterator[AgentEvent]:
+        """The final reply; an empty one is answered for, since a person must be told something."""
+        if not reply.text.strip():
+            reply = AssistantMessage("The model gave no answer to this. Ask again, perhaps in other words.")
+            yield TextDelta(reply.text)
+        if self._notice:
+            yield Notice(self._notice)
+            self._notice = None
+        thinking.messages.append(reply)
+        yield TurnEnded(TurnStatus.COMPLETED, reply.text, thinking.usage)
+
+    def _close(self, thinking: Thinking) -> Iterator[AgentEvent]:
+        """The way out when the steps are used up: one call without tools, reported as incomplete."""
+        yield Notice(f"This turn used all of its {self._settings.steps_per_turn} model calls.")
+        outcome = yield from self._ask(thinking, with_tools=False)
+        text = outcome.text if isinstance(outcome, AssistantMessage) else outcome.message
+        ending = text or f"Stopped after {self._settings.steps_per_turn} model calls without an answer."
+        yield TurnEnded(TurnStatus.FAILED, ending, thinking.usage, "steps_used_up")
+
+    def _act(self, thinking: Thinking, calls: tuple[ToolCall, ...]) -> Iterator[AgentEvent]:
+        """Run the calls in order; neighbours that only read run side by side, results stay in order."""
+        yield PhaseChanged(Phase.ACT)
+        for reads_only, neighbours in groupby(calls, lambda call: self._registry.reads_only(call.name)):
+            batch = list(neighbours)
+            if reads_only and len(batch) > 1:
+                for call in batch:
+                    yield ToolCalled(call)
+                for result in self._side_by_side(batch, thinking.context):
+                    thinking.messages.append(result)
+                    yield ToolReplied(result)
+                continue
+            for call in batch:
+                yield ToolCalled(call)
+                result = self._invoke(call, thinking.context)
+                thinking.messages.append(result)
+                yield ToolReplied(result)
+
+    def _side_by_side(self, calls: list[ToolCall], context: ToolContext) -> Iterator[ToolMessage]:
+        group = TaskGroup(f"tools of {context.turn.id}")
+        results: list[ToolMessage | None] = [None] * len(calls)
+
+        def start(index: int, call: ToolCall) -> Task:
+            def work() -> None:
+                results[index] = self._invoke(call, context)
+
+            return group.start(work, name=call.name)
+
+        tasks = [start(index, call) for index, call in enumerate(calls)]
+        try:
+            for index, task in enumerate(tasks):
+                task.join(context.turn.deadline.remaining_s())
+                context.turn.cancel.check()
+                yield results[index] or _too_late(calls[index])
+        finally:
+            group.stop(timeout_s=5.0)
+
+
+def _too_late(call: ToolCall) -> ToolMessage:
+    return ToolMessage(call.id, call.name, f"{call.name} did not come to an end in time.", is_error=True)
+
+
+def _failed(failure: Failed, usage: Usage) -> TurnEnded:
+    if failure.kind is FailureKind.CANCELLED:
+        return TurnEnded(TurnStatus.CANCELLED, "Stopped.", usage, "cancelled")
+    return TurnEnded(TurnStatus.FAILED, failure.message, usage, failure.kind.value)
+
+
+def _repeated_failure(messages: list[ChatMessage]) -> str | None:
+    """Words for the person when the last calls were one call failing again and again; else None."""
+    recent = messages[-2 * SAME_FAILURE_LIMIT :]
+    calls = [
+        call for message in recent if isinstance(message, AssistantMessage) for call in message.tool_calls
+    ]
+    results = [message for message in recent if isinstance(message, ToolMessage)]
+    if len(calls) < SAME_FAILURE_LIMIT or len(results) < SAME_FAILURE_LIMIT:
+        return None
+    asked = [(call.name, call.arguments, call.broken) for call in calls[-SAME_FAILURE_LIMIT:]]
+    failed = results[-SAME_FAILURE_LIMIT:]
+    if any(call != asked[0] for call in asked) or not all(result.is_error for result in failed):
+        return None
+    last = failed[-1]
+    return f"Stopped: {last.name} failed {SAME_FAILURE_LIMIT} times in the same way. It said: {last.text}"

@@ -1,0 +1,27 @@
+"""What the owner can say about the agent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fermix.config import section, setting
+
+
+@section("agent")
+@dataclass(frozen=True)
+class AgentSettings:
+    """[agent] section."""
+
+    steps_per_turn: int = setting(
+        100, "Model calls one turn may make before it is told to come to an end.", unit="calls", minimum=1
+    )
+    history_messages: int = setting(
+        200, "Messages of a conversation a model is shown at the most.", unit="messages", minimum=2
+    )
+    tool_result_limit_bytes: int = setting(
+        65_536,
+        "Longest tool result a model is shown; the middle of a longer one is left out.",
+        unit="bytes",
+        minimum=1024,
+    )
+    instructions: str = setting("", "Text added to the instructions every model is given.")

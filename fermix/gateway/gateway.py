@@ -1,0 +1,158 @@
+"""The gateway: takes messages from channels, gives them to turns, takes up what a crash left."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fermix import events
+from fermix.agent.events import TurnStatus
+from fermix.errors import OwnerError, UsageError
+from fermix.gateway import commands
+from fermix.gateway.authorizer import ChannelAccess, authorize
+from fermix.gateway.inbox import Inbox, InboxEntry
+from fermix.gateway.outbox import Outbox
+from fermix.gateway.queue import Queue
+from fermix.gateway.settings import GatewaySettings
+from fermix.gateway.turns import HANDED_BACK, TRIES, Turns
+from fermix.gateway.watch import Watch
+from fermix.messages import Inbound
+from fermix.tasks import TaskGroup
+from fermix.trust import Standing, Trust
+
+log = logging.getLogger(__name__)
+
+LAST_STEPS_S = 5.0
+"""Time the stopped turns get to store where they are."""
+
+
+class Draining(OwnerError):
+    """The daemon is on its way out and takes nothing new."""
+
+    code = "draining"
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """A sender nobody let in: acknowledged to the platform, nothing stored, nothing answered."""
+
+
+class Gateway:
+    """The one way in for messages, and the one that ends it all in order."""
+
+    def __init__(
+        self,
+        *,
+        inbox: Inbox,
+        outbox: Outbox,
+        turns: Turns,
+        watch: Watch,
+        access: Mapping[str, ChannelAccess],
+        settings: GatewaySettings,
+    ) -> None:
+        self.turns = turns
+        self._inbox = inbox
+        self._outbox = outbox
+        self._watch = watch
+        self._access = access
+        self._settings = settings
+        self.queue = Queue(
+            turns.run, running_turns=settings.running_turns, waiting_messages=settings.waiting_messages
+        )
+        self._commands = TaskGroup("commands")
+        self._is_draining = False
+        self.denied = 0
+
+    def submit(self, inbound: Inbound, *, at_most: Standing | None = None) -> InboxEntry | Denied:
+        """Accept a message; it is answered whatever happens once this returns.
+
+        `at_most` narrows what the sender may do; None leaves it at what the channel grants.
+        Raises: Draining, QueueFull, UsageError, StoreError; then nothing was accepted.
+        """
+        standing = authorize(inbound.key.channel, inbound.sender_id, self._access)
+        if at_most is not None:
+            standing = standing.narrowed(at_most)
+        if standing.trust is Trust.DENIED:
+            self.denied += 1
+            log.info("Denied sender %r on %s", inbound.sender_id[:64], inbound.key.channel)
+            return Denied()
+        self._check(inbound)
+        entry, is_new = self._inbox.accept(inbound, standing)
+        if is_new:
+            self._watch.log_of(entry.turn_id)
+            self._dispatch(entry)
+        return entry
+
+    def entry_of(self, turn_id: str) -> InboxEntry | None:
+        """The accepted message a turn answers; None for an unknown turn."""
+        return self._inbox.of_turn(turn_id)
+
+    def cancel_turn(self, turn_id: str, reason: str) -> bool:
+        """Stop a turn that runs or waits; False when it is neither."""
+        if self.turns.cancel_turn(turn_id, reason):
+            return True
+        entry = self._inbox.of_turn(turn_id)
+        if entry is None or not self.queue.withdraw(entry.key, entry.id):
+            return False
+        self.turns.answer(entry, f"Stopped {reason} before it began.", status=TurnStatus.CANCELLED)
+        return True
+
+    def recover(self) -> None:
+        """Take up what an earlier life accepted and did not bring to its end."""
+        for entry in self._inbox.unfinished():
+            record = self._inbox.turn(entry.turn_id)
+            if entry.state == "delivered":
+                self._inbox.commit(entry.turn_id)
+            elif record is not None and record.state != "running":
+                continue  # its reply is in the outbox, which sends it
+            elif entry.attempts >= TRIES:
+                self.turns.give_up(entry)
+            else:
+                self._watch.log_of(entry.turn_id)
+                self._dispatch(entry)
+        self._outbox.recover(self._settings.unread_reply_days)
+
+    def drain(self, timeout_s: float) -> None:
+        """Take nothing new, let running turns end, hand back to the inbox what does not end in time."""
+        self._is_draining = True
+        if not self.queue.drain(timeout_s):
+            count = self.turns.cancel(None, HANDED_BACK)
+            log.info("Handing %d running turns back to the inbox", count)
+            self.queue.drain(LAST_STEPS_S)
+
+    def stop(self, timeout_s: float) -> None:
+        """End every task; what is not stored yet is done again in the next life."""
+        self._is_draining = True
+        self.queue.stop(timeout_s)
+        self._commands.stop(timeout_s)
+        self._outbox.stop(timeout_s)
+
+    def _check(self, inbound: Inbound) -> None:
+        if self._is_draining:
+            raise Draining("fermix is stopping and takes no new messages.", hint="fermix start")
+        size = len(inbound.text.encode(errors="replace"))
+        if size > self._settings.text_limit_bytes:
+            raise UsageError(
+                f"The message is {size} bytes; at most {self._settings.text_limit_bytes} are taken.",
+                hint="Send long text as a file: fermix ask --attach FILE",
+            )
+        if not inbound.text.strip() and not inbound.attachments:
+            raise UsageError("The message is empty; expected words or a file.")
+        if commands.parse(inbound.text) is None:
+            self.queue.check_room(inbound.key)
+
+    def _dispatch(self, entry: InboxEntry) -> None:
+        command = commands.parse(entry.inbound.text)
+        if command is None:
+            self.queue.offer(entry.key, entry.id)
+        else:
+            self._commands.start(lambda: self._run_command(entry, *command), name=command[0])
+
+    def _run_command(self, entry: InboxEntry, name: str, argument: str) -> None:
+        token = events.turn_id.set(entry.turn_id)
+        try:
+            call = commands.CommandCall(argument, entry.key, entry.standing, self.turns)
+            self.turns.answer(entry, commands.run(name, call))
+        finally:
+            events.turn_id.reset(token)

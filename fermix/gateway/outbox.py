@@ -1,0 +1,193 @@
+"""The durable outbox: replies leave in order within their chat, and a crash never hides one.
+
+pending → sending → sent | uncertain
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from fermix import events
+from fermix.channels.port import Channel, Chunk, Delivery, SendFailed
+from fermix.clock import Clock
+from fermix.db import Connection, Database
+from fermix.errors import StoreError
+from fermix.gateway.tables import InboxRow, OutboxRow
+from fermix.ids import new_id
+from fermix.messages import ConversationKey
+from fermix.tasks import TaskGroup, sleep
+
+log = logging.getLogger(__name__)
+
+LONGEST_PAUSE_S = 300.0
+DAY_MS = 86_400_000
+
+
+class Outbox:
+    """Sends chunks, one chat at a time in order, chats side by side."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        channels: Mapping[str, Channel],
+        clock: Clock,
+        on_delivered: Callable[[str], None],
+    ) -> None:
+        """`on_delivered` is told the turn whose whole reply has reached its chat."""
+        self._db = db
+        self._channels = channels
+        self._clock = clock
+        self._on_delivered = on_delivered
+        self._lanes: dict[ConversationKey, deque[Chunk]] = {}
+        self._tasks = TaskGroup("outbox")
+
+    def put(self, turn_id: str, key: ConversationKey, text: str) -> list[Chunk]:
+        """Write a reply's chunks inside a write; `send` them once it is committed."""
+        now_ms = self._clock.now_ms()
+        pieces = self._channels[key.channel].split(text)
+        chunks = [
+            Chunk(new_id(now_ms), turn_id, key, position, piece) for position, piece in enumerate(pieces)
+        ]
+        for chunk in chunks:
+            OutboxRow.insert(
+                id=chunk.id,
+                turn_id=turn_id,
+                channel=key.channel,
+                chat_id=key.chat_id,
+                thread=key.thread,
+                position=chunk.position,
+                body=chunk.text,
+                state="pending",
+                attempts=0,
+                created_ms=now_ms,
+                updated_ms=now_ms,
+            ).on_conflict_ignore().execute()
+        return chunks
+
+    def send(self, chunks: list[Chunk]) -> None:
+        """Send committed chunks after those of their chat that are still to go."""
+        for chunk in chunks:
+            lane = self._lanes.get(chunk.key)
+            if lane is None:
+                lane = self._lanes[chunk.key] = deque()
+                self._tasks.start(partial(self._drain, chunk.key), name=chunk.key.chat_id)
+            lane.append(chunk)
+
+    def confirm(self, turn_id: str) -> bool:
+        """The reader has the whole reply of a deferred turn; False when there is nothing to confirm."""
+
+        def work(connection: Connection) -> bool:
+            open_chunks = (OutboxRow.turn_id == turn_id) & (OutboxRow.state.in_(("pending", "sending")))
+            if (
+                not OutboxRow.update(state="sent", updated_ms=self._clock.now_ms())
+                .where(open_chunks)
+                .execute()
+            ):
+                return False
+            self._mark_delivered(turn_id)
+            return True
+
+        if not self._db.write(work, durable=True):
+            return False
+        events.emit("outbox.sent", turn_id=turn_id)
+        events.emit("inbox.delivered", turn_id=turn_id)
+        self._on_delivered(turn_id)
+        return True
+
+    def recover(self, unread_reply_days: int) -> None:
+        """Take up what an earlier life left: pending goes out, sending is uncertain."""
+        now_ms = self._clock.now_ms()
+        tellers = [name for name, channel in self._channels.items() if channel.can_tell_duplicates]
+
+        def work(connection: Connection) -> tuple[list[Chunk], list[str]]:
+            sending = OutboxRow.state == "sending"
+            OutboxRow.update(state="pending").where(sending, OutboxRow.channel.in_(tellers)).execute()
+            doubtful = [row.turn_id for row in OutboxRow.select().where(sending)]
+            OutboxRow.update(state="uncertain", updated_ms=now_ms).where(sending).execute()
+            unread = (OutboxRow.state == "pending") & (
+                OutboxRow.created_ms < now_ms - unread_reply_days * DAY_MS
+            )
+            forgotten = [row.turn_id for row in OutboxRow.select().where(unread)]
+            OutboxRow.update(state="uncertain", updated_ms=now_ms).where(unread).execute()
+            rows = OutboxRow.select().where(OutboxRow.state == "pending").order_by(OutboxRow.id)
+            settled = [*doubtful, *forgotten]
+            for turn_id in settled:
+                self._mark_delivered(turn_id)
+            return [_chunk(row) for row in rows], settled
+
+        chunks, settled = self._db.write(work, durable=True)
+        for turn_id in settled:
+            self._on_delivered(turn_id)
+        self.send([chunk for chunk in chunks if chunk.key.channel in self._channels])
+
+    def stop(self, timeout_s: float) -> None:
+        """Stop sending; what is not out stays in its rows."""
+        self._tasks.stop(timeout_s)
+
+    def _drain(self, key: ConversationKey) -> None:
+        lane = self._lanes[key]
+        try:
+            while lane:
+                self._deliver(self._channels[key.channel], lane[0])
+                lane.popleft()
+        finally:
+            del self._lanes[key]
+
+    def _deliver(self, channel: Channel, chunk: Chunk) -> None:
+        """Send one chunk however long it takes; a full disk or a deaf platform only delays it."""
+        pause_s = 1.0
+        while True:
+            try:
+                self._set_state(chunk, "sending", durable=not channel.can_tell_duplicates)
+                events.emit("outbox.sending", turn_id=chunk.turn_id, chunk_id=chunk.id)
+                if channel.send(chunk) is Delivery.SENT:
+                    self._sent(chunk)
+                return
+            except SendFailed as failure:
+                log.warning("Chunk %s was not taken by %s: %s", chunk.id, channel.name, failure)
+                sleep(min(failure.retry_after_s or pause_s, LONGEST_PAUSE_S))
+            except StoreError as failure:
+                log.warning("Chunk %s waits for the database: %s", chunk.id, failure)
+                sleep(pause_s)
+            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+
+    def _set_state(self, chunk: Chunk, state: str, *, durable: bool) -> None:
+        def work(connection: Connection) -> None:
+            OutboxRow.update(
+                state=state, attempts=OutboxRow.attempts + 1, updated_ms=self._clock.now_ms()
+            ).where(OutboxRow.id == chunk.id, OutboxRow.state == "pending").execute()
+
+        self._db.write(work, durable=durable)
+
+    def _sent(self, chunk: Chunk) -> None:
+        def work(connection: Connection) -> bool:
+            OutboxRow.update(state="sent", updated_ms=self._clock.now_ms()).where(
+                OutboxRow.id == chunk.id
+            ).execute()
+            left = OutboxRow.select().where(
+                OutboxRow.turn_id == chunk.turn_id, OutboxRow.state.in_(("pending", "sending"))
+            )
+            if left.exists():
+                return False
+            self._mark_delivered(chunk.turn_id)
+            return True
+
+        is_whole = self._db.write(work, durable=True)
+        events.emit("outbox.sent", turn_id=chunk.turn_id)
+        if is_whole:
+            events.emit("inbox.delivered", turn_id=chunk.turn_id)
+            self._on_delivered(chunk.turn_id)
+
+    def _mark_delivered(self, turn_id: str) -> None:
+        InboxRow.update(state="delivered", updated_ms=self._clock.now_ms()).where(
+            InboxRow.turn_id == turn_id, InboxRow.state == "running"
+        ).execute()
+
+
+def _chunk(row: OutboxRow) -> Chunk:
+    key = ConversationKey(row.channel, row.chat_id, row.thread)
+    return Chunk(row.id, row.turn_id, key, row.position, row.body)

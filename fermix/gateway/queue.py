@@ -1,0 +1,108 @@
+"""One turn at a time per conversation, in order; conversations side by side up to a limit."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from gevent.lock import BoundedSemaphore
+
+from fermix.errors import OwnerError
+from fermix.messages import ConversationKey
+from fermix.tasks import Deadline, TaskGroup, sleep
+
+log = logging.getLogger(__name__)
+
+SLOT_WAIT_S = 3600.0
+
+
+class QueueFull(OwnerError):
+    """A conversation has too many messages waiting."""
+
+    code = "queue_full"
+
+
+class Queue:
+    """Hands inbox entries to `run`, FIFO per key; only ids wait here, the rest is in the inbox."""
+
+    def __init__(self, run: Callable[[str], None], *, running_turns: int, waiting_messages: int) -> None:
+        self._run = run
+        self._slots = BoundedSemaphore(running_turns)
+        self._most_waiting = waiting_messages
+        self._waiting: dict[ConversationKey, deque[str]] = {}
+        self._tasks = TaskGroup("turns")
+        self._is_open = True
+        self.running = 0
+
+    @property
+    def waiting(self) -> int:
+        """Messages whose turn has not begun."""
+        return sum(map(len, self._waiting.values()))
+
+    def waiting_of(self, key: ConversationKey) -> int:
+        """Messages of one conversation whose turn has not begun."""
+        return len(self._waiting.get(key, ()))
+
+    def check_room(self, key: ConversationKey) -> None:
+        """Raises: QueueFull when the conversation has its fill of waiting messages."""
+        count = self.waiting_of(key)
+        if count >= self._most_waiting:
+            raise QueueFull(
+                f"{count} messages are waiting in {key.chat_id!r}; at most {self._most_waiting} may.",
+                hint="Wait for the answers, or stop the running one with: /stop",
+            )
+
+    def offer(self, key: ConversationKey, entry_id: str) -> None:
+        """Run the entry's turn when all earlier ones of its key have ended."""
+        lane = self._waiting.get(key)
+        if lane is None:
+            lane = self._waiting[key] = deque()
+            self._tasks.start(lambda: self._serve(key), name=key.chat_id)
+        lane.append(entry_id)
+
+    def withdraw(self, key: ConversationKey, entry_id: str) -> bool:
+        """Take a waiting entry out again; False when its turn has begun or it is not here."""
+        lane = self._waiting.get(key)
+        if lane is None or entry_id not in lane:
+            return False
+        lane.remove(entry_id)
+        return True
+
+    def close(self) -> None:
+        """Begin no more turns; what waits stays in the inbox."""
+        self._is_open = False
+
+    def drain(self, timeout_s: float) -> bool:
+        """Whether all running turns ended by themselves in time."""
+        self.close()
+        deadline = Deadline.after(timeout_s)
+        while self.running and not deadline.is_over():
+            sleep(0.02)
+        return not self.running
+
+    def stop(self, timeout_s: float) -> None:
+        """End every task of the queue."""
+        self.close()
+        self._tasks.stop(timeout_s)
+
+    def _serve(self, key: ConversationKey) -> None:
+        lane = self._waiting[key]
+        try:
+            while lane and self._is_open:
+                if not self._slots.acquire(timeout=SLOT_WAIT_S):
+                    continue
+                try:
+                    if self._is_open:
+                        self._run_one(lane.popleft())
+                finally:
+                    self._slots.release()
+        finally:
+            del self._waiting[key]
+
+    def _run_one(self, entry_id: str) -> None:
+        self.running += 1
+        try:
+            self._run(entry_id)
+        finally:
+            self.running -= 1

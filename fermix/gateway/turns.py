@@ -1,0 +1,269 @@
+"""Runs turns: begins them durably, drives the agent, stores each step, hands the reply to the outbox.
+
+A turn resumes after its last stored step; a tool call that was open is closed as
+interrupted and never run again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from fermix import events
+from fermix.agent.events import Replied, ToolReplied, TurnEnded, TurnStatus
+from fermix.agent.loop import Agent, Thinking
+from fermix.capabilities.context import ToolContext
+from fermix.channels.port import Chunk
+from fermix.clock import Clock
+from fermix.conversations import ConversationStore, Histories
+from fermix.db import Connection, Database
+from fermix.errors import Cancelled, StoreClosed, StoreFull
+from fermix.gateway.inbox import Inbox, InboxEntry
+from fermix.gateway.outbox import Outbox
+from fermix.gateway.publish import ProgressLine, publish, publish_steps
+from fermix.gateway.watch import TurnLog, Watch
+from fermix.messages import AssistantMessage, ChatMessage, ConversationKey, ToolMessage, Usage, UserMessage
+from fermix.tasks import Cancel, Deadline, sleep
+
+log = logging.getLogger(__name__)
+
+HANDED_BACK = "the daemon is stopping"
+TRIES = 2
+INTERRUPTED = (
+    "Interrupted: fermix stopped while this ran. Whether it had an effect is unknown; it was not run again."
+)
+POISON = (
+    "fermix stopped twice while working on this message, so it was not tried a third time. "
+    "Send it again, perhaps in smaller steps; the log says what happened: fermix logs"
+)
+
+BROKEN = "Something broke inside fermix while it worked on this. The log says what: fermix logs"
+
+Result = TypeVar("Result")
+MakeContext = Callable[[InboxEntry, Cancel, Deadline, Callable[[str], None]], ToolContext]
+
+
+@dataclass(slots=True)
+class RunningTurn:
+    """A turn on its way."""
+
+    entry: InboxEntry
+    cancel: Cancel
+    log: TurnLog
+    conversation_id: str = ""
+    life: int = 0
+
+
+class Turns:
+    """All turns that run now."""
+
+    def __init__(
+        self,
+        *,
+        db: Database,
+        inbox: Inbox,
+        outbox: Outbox,
+        conversations: ConversationStore,
+        histories: Histories,
+        watch: Watch,
+        agent: Agent,
+        make_context: MakeContext,
+        clock: Clock,
+        turn_timeout_s: float,
+    ) -> None:
+        self._db = db
+        self._inbox = inbox
+        self._outbox = outbox
+        self._conversations = conversations
+        self._histories = histories
+        self._watch = watch
+        self._agent = agent
+        self._make_context = make_context
+        self._clock = clock
+        self._timeout_s = turn_timeout_s
+        self._running: dict[str, RunningTurn] = {}
+
+    def run(self, entry_id: str) -> None:
+        """Answer one inbox entry; returns when its end is stored or it was handed back. Never raises."""
+        entry = self._inbox.load(entry_id)
+        turn = RunningTurn(entry, Cancel(), self._watch.log_of(entry.turn_id))
+        token = events.turn_id.set(entry.turn_id)
+        self._running[entry.turn_id] = turn
+        try:
+            self._run(turn)
+        except StoreClosed:
+            log.info("Turn %s waits in the inbox: the database is closed", entry.turn_id)
+        except Exception:
+            # The boundary of a turn: whatever broke it must not take the conversation's queue along.
+            log.exception("Turn %s broke", entry.turn_id)
+            self._end(turn, TurnEnded(TurnStatus.FAILED, BROKEN, Usage(), "internal"))
+        finally:
+            del self._running[entry.turn_id]
+            events.turn_id.reset(token)
+
+    def cancel(self, key: ConversationKey | None, reason: str) -> int:
+        """Stop the running turn of one conversation, or all of them; how many were told to stop."""
+        chosen = [turn for turn in self._running.values() if key is None or turn.entry.key == key]
+        for turn in chosen:
+            turn.cancel.set(reason)
+        return len(chosen)
+
+    def cancel_turn(self, turn_id: str, reason: str) -> bool:
+        """Stop one turn; False when it is not running."""
+        turn = self._running.get(turn_id)
+        if turn is not None:
+            turn.cancel.set(reason)
+        return turn is not None
+
+    def answer(self, entry: InboxEntry, text: str, *, status: TurnStatus = TurnStatus.COMPLETED) -> None:
+        """End an entry's turn with this text and no agent: a slash command's answer, or an apology."""
+        turn = RunningTurn(entry, Cancel(), self._watch.log_of(entry.turn_id))
+
+        def work(connection: Connection) -> None:
+            turn.life = self._inbox.begin(entry, "", provider="", model="")
+
+        self._durably(turn, work)
+        self._end(turn, TurnEnded(status, text, Usage()))
+
+    def give_up(self, entry: InboxEntry) -> None:
+        """Close an entry that took the daemon down too often, with honest words."""
+        turn = RunningTurn(entry, Cancel(), self._watch.log_of(entry.turn_id))
+        record = self._inbox.turn(entry.turn_id)
+        turn.log.start_life(record.attempt + 1 if record else 1)
+        turn.conversation_id = self._conversations.open(entry.key).id
+        self._close_open_calls(turn, INTERRUPTED)
+        self._end(turn, TurnEnded(TurnStatus.INTERRUPTED, POISON, Usage(), "interrupted"))
+
+    def _run(self, turn: RunningTurn) -> None:
+        entry = turn.entry
+        deadline = Deadline.after(self._timeout_s)
+        turn.conversation_id = self._conversations.open(entry.key).id
+        self._begin(turn)
+        context = self._make_context(entry, turn.cancel, deadline, ProgressLine(turn.log, self._clock))
+        thinking = Thinking(context, list(self._histories.get(turn.conversation_id)))
+        ended = self._think(turn, thinking)
+        if ended is None:
+            self._inbox.hand_back(entry)
+            return
+        self._end(turn, ended)
+
+    def _begin(self, turn: RunningTurn) -> None:
+        """Make the beginning durable, with the person's words when it is the first one."""
+        entry, provider = turn.entry, self._agent.provider
+        words: list[ChatMessage] = [UserMessage(_text_of(entry))]
+        # Loaded before the write: what is appended below must not be seen twice.
+        self._histories.get(turn.conversation_id)
+
+        def work(connection: Connection) -> None:
+            turn.life = self._inbox.begin(
+                entry, turn.conversation_id, provider=provider.name, model=provider.model
+            )
+            if turn.life == 1:
+                self._store(turn, connection, words)
+
+        self._durably(turn, work)
+        turn.log.start_life(turn.life)
+        if turn.life == 1:
+            self._histories.extend(turn.conversation_id, words)
+        else:
+            self._close_open_calls(turn, INTERRUPTED)
+            turn.log.publish("restarted")
+            publish_steps(turn.log, self._conversations.of_turn(entry.turn_id))
+        events.emit("inbox.running", turn_id=entry.turn_id, life=turn.life)
+
+    def _think(self, turn: RunningTurn, thinking: Thinking) -> TurnEnded | None:
+        """Drive the agent to its end; None when the turn is to be handed back."""
+        try:
+            for event in self._agent.run(thinking):
+                if isinstance(event, TurnEnded):
+                    if event.status is TurnStatus.CANCELLED:
+                        break
+                    return event
+                if isinstance(event, Replied):
+                    self._step(turn, event.reply, "step.model_reply")
+                elif isinstance(event, ToolReplied):
+                    self._step(turn, event.result, "step.tool_result")
+                publish(turn.log, event)
+        except Cancelled:
+            pass
+        if turn.cancel.reason == HANDED_BACK:
+            return None
+        return TurnEnded(
+            TurnStatus.CANCELLED, f"Stopped {turn.cancel.reason}.", thinking.usage, "cancelled"
+        )
+
+    def _step(self, turn: RunningTurn, message: ChatMessage, name: str) -> None:
+        """Make one step durable before the agent goes on."""
+        self._durably(turn, lambda connection: self._store(turn, connection, [message]))
+        self._histories.extend(turn.conversation_id, [message])
+        events.emit(name, turn_id=turn.entry.turn_id)
+
+    def _end(self, turn: RunningTurn, ended: TurnEnded) -> None:
+        """Store the reply with its outbox chunks in one commit, tell the watchers, start delivery."""
+        entry = turn.entry
+        if turn.conversation_id:
+            self._close_open_calls(
+                turn, "Stopped before it came to an end; whether it had an effect is unknown."
+            )
+        final = [AssistantMessage(ended.text)] if turn.conversation_id else []
+
+        def work(connection: Connection) -> list[Chunk]:
+            self._store(turn, connection, final)
+            self._inbox.end(entry.turn_id, ended.status.value, ended.usage, ended.error_code)
+            return self._outbox.put(entry.turn_id, entry.key, ended.text)
+
+        chunks = self._durably(turn, work)
+        if final:
+            self._histories.extend(turn.conversation_id, final)
+        events.emit("step.final", turn_id=entry.turn_id, status=ended.status.value)
+        publish(turn.log, ended)
+        self._watch.close(entry.turn_id)
+        self._outbox.send(chunks)
+
+    def _close_open_calls(self, turn: RunningTurn, words: str) -> None:
+        """Answer tool calls that have no result, so that call and result are never split."""
+        open_calls = unanswered(self._histories.get(turn.conversation_id))
+        if not open_calls:
+            return
+        results = [ToolMessage(call_id, name, words, is_error=True) for call_id, name in open_calls]
+        self._durably(turn, lambda connection: self._store(turn, connection, results))
+        self._histories.extend(turn.conversation_id, results)
+
+    def _store(self, turn: RunningTurn, connection: Connection, messages: Sequence[ChatMessage]) -> None:
+        self._conversations.append(connection, turn.conversation_id, turn.entry.turn_id, messages)
+
+    def _durably(self, turn: RunningTurn, work: Callable[[Connection], Result]) -> Result:
+        """Commit, waiting for room while the disk is full: what was accepted is not dropped for that."""
+        pause_s = 1.0
+        while True:
+            try:
+                return self._db.write(work, durable=True)
+            except StoreFull as failure:
+                log.error("Turn %s waits: %s", turn.entry.turn_id, failure)
+                turn.log.publish("notice", text=f"{failure} Waiting for room.")
+                sleep(pause_s)
+                pause_s = min(pause_s * 2, 30.0)
+
+
+def unanswered(messages: list[ChatMessage]) -> list[tuple[str, str]]:
+    """Id and name of the last reply's tool calls that have no result yet."""
+    answered: set[str] = set()
+    for message in reversed(messages):
+        if isinstance(message, ToolMessage):
+            answered.add(message.call_id)
+        elif isinstance(message, AssistantMessage):
+            return [(call.id, call.name) for call in message.tool_calls if call.id not in answered]
+        else:
+            return []
+    return []
+
+
+def _text_of(entry: InboxEntry) -> str:
+    """The person's words, with a line for each file that came along."""
+    notes = [
+        f"[attached: {file.name} ({file.media_type}, {file.size_bytes} bytes) at {file.path}]"
+        for file in entry.inbound.attachments
+    ]
+    return "\n".join([entry.inbound.text, *notes])

@@ -1,0 +1,97 @@
+"""The numbered events of each turn, kept so that a watcher who left can come back and miss nothing."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gevent.event import Event
+
+LIFE = 1_000_000
+"""A turn's second life numbers its events from twice this, its third from three times."""
+KEPT_TURNS = 512
+"""Turns that are over and still replayed from memory; older ones are replayed from their rows."""
+WAIT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEvent:
+    """One thing that happened in a turn, with its place in the order."""
+
+    seq: int
+    name: str
+    data: dict[str, object]
+
+
+def first_seq(life: int) -> int:
+    """The number the first event of a turn's life gets; lives count from 1."""
+    return 1 if life <= 1 else life * LIFE
+
+
+class TurnLog:
+    """The events of one turn in one life of the daemon; any number may follow it, each at its own pace."""
+
+    def __init__(self, turn_id: str) -> None:
+        self.turn_id = turn_id
+        self.is_over = False
+        self._events: list[TurnEvent] = []
+        self._next_seq = 1
+        self._changed = Event()
+
+    def start_life(self, life: int) -> None:
+        """Number the events to come as this life's."""
+        self._next_seq = max(self._next_seq, first_seq(life))
+
+    def start_after(self, seq: int) -> None:
+        """Number the events to come above `seq`."""
+        self._next_seq = max(self._next_seq, seq + 1)
+
+    def publish(self, name: str, /, **data: object) -> None:
+        """Add an event; `done` is the last one."""
+        self._events.append(TurnEvent(self._next_seq, name, data))
+        self._next_seq += 1
+        if name == "done":
+            self.is_over = True
+        changed, self._changed = self._changed, Event()
+        changed.set()
+
+    def follow(self, after_seq: int) -> Iterator[TurnEvent]:
+        """Events numbered above `after_seq` as they come, until the turn is over."""
+        index = 0
+        while True:
+            while index < len(self._events):
+                event = self._events[index]
+                index += 1
+                if event.seq > after_seq:
+                    yield event
+            if self.is_over:
+                return
+            self._changed.wait(WAIT_S)
+
+
+class Watch:
+    """The logs of all turns that run, wait or ended lately."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, TurnLog] = {}
+        self._over: OrderedDict[str, TurnLog] = OrderedDict()
+
+    def log_of(self, turn_id: str) -> TurnLog:
+        """The turn's log, begun now if there is none."""
+        log = self.find(turn_id)
+        if log is None:
+            log = self._open[turn_id] = TurnLog(turn_id)
+        return log
+
+    def find(self, turn_id: str) -> TurnLog | None:
+        """The turn's log; None when the turn is not of this life or over for long."""
+        return self._open.get(turn_id) or self._over.get(turn_id)
+
+    def close(self, turn_id: str) -> None:
+        """The turn is over: keep its log a while for those who come back."""
+        log = self._open.pop(turn_id, None)
+        if log is not None:
+            self._over[turn_id] = log
+            while len(self._over) > KEPT_TURNS:
+                self._over.popitem(last=False)
