@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
     elif step("binary", "./release.sh"):
         failed.append("binary")
     else:
-        rest = ["--binary", str(BINARY), *rest]
+        rest = [f"--binary={BINARY}", *rest]
     if failed:
         print(f"gate: failed before the tests: {', '.join(failed)}", flush=True)
     tests = subprocess.run([str(TOOLS / "python"), "-m", "pytest", "-q", *rest], cwd=CHECKOUT, check=False)
