@@ -37,12 +37,12 @@ class SecretStores:
             if secret is not None:
                 self._redactor.add(secret)
                 return secret
-        folder = self._home.secrets
+        path = self._home.secrets / name
         raise SecretMissing(
             f"No secret named {name!r}. Looked for {environment_variable(name)} in the environment "
-            f"and for {folder / name}.",
+            f"and for {path}.",
             # Typed into `cat`, the secret ends up in no shell history.
-            hint=f"(umask 077; mkdir -p {shlex.quote(str(folder))}; cat > {shlex.quote(str(folder / name))})",
+            hint=f"(umask 077; mkdir -p {shlex.quote(str(path.parent))}; cat > {shlex.quote(str(path))})",
         )
 
     def resolve(self, reference: str) -> Secret:
