@@ -8,8 +8,10 @@ FermixError                  has a stable `code`, a message and a `hint` (the co
 │   ├── ConfigError          SettingUnknown · SettingInvalid · ConfigChanged · SecretMissing · HomeUnsafe
 │   ├── LeaseHeld            another fermix serves this home
 │   ├── RestartsExceeded     a part of the daemon failed too often
+│   ├── AddressUnavailable   an address or socket path fermix must listen on cannot be used
 │   ├── StoreError           StoreFull · StoreCorrupt · SchemaNewer · StoreClosed
 │   ├── ProtocolError        a frame or request on the control socket was refused
+│   ├── HelperFailed         a helper process did not start, or ended without being told to
 │   └── ProviderError        a model provider cannot be used at all
 ├── ModelError               the model reads it as a tool result
 │   ├── ToolFailed           it ran and did not work
@@ -110,6 +112,12 @@ class RestartsExceeded(OwnerError):
     code = "restarts_exceeded"
 
 
+class AddressUnavailable(OwnerError):
+    """An address or socket path fermix must listen on cannot be used."""
+
+    code = "address_unavailable"
+
+
 class StoreError(OwnerError):
     """The database refused."""
 
@@ -149,6 +157,12 @@ class ProtocolError(OwnerError):
         super().__init__(message, hint=hint)
         if code is not None:
             self.code = code
+
+
+class HelperFailed(OwnerError):
+    """A helper process did not start, or ended without having been told to."""
+
+    code = "helper_failed"
 
 
 class ProviderError(OwnerError):

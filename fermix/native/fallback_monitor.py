@@ -160,7 +160,20 @@ def family_of(root: int) -> set[int]:
     return family - {root}
 
 
+def close_all_but(wanted: set[int]) -> None:
+    """The owner's inheritable descriptors must not stay open here; 0 to 2 become /dev/null."""
+    for fd in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
+        if fd > 2 and fd not in wanted:
+            with suppress(OSError):  # the one that listed them is closed already
+                os.close(fd)
+    nothing = os.open("/dev/null", os.O_RDWR)
+    for fd in {0, 1, 2} - wanted:
+        os.dup2(nothing, fd)
+    os.close(nothing)
+
+
 if __name__ == "__main__":
     monitor = Monitor(sys.argv[1:])
+    close_all_but({monitor.control_fd, monitor.status_fd, *monitor.stdio, *monitor.pass_fds})
     if monitor.start():
         monitor.watch()

@@ -1,0 +1,65 @@
+"""What /proc says about processes: who is whose parent, and whether a number still means the same one.
+
+Source: proc(5), /proc/[pid]/stat; a start time is in clock ticks since boot.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cache
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFacts:
+    """One line of /proc."""
+
+    pid: int
+    parent: int
+    session: int
+    started: int
+    """Clock ticks since boot; with the pid and the boot id it names one process for ever."""
+    is_zombie: bool
+
+
+def look(pid: int) -> ProcessFacts | None:
+    """The facts of a process, None when there is none of this number."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - Path costs more than the read
+            text = file.read()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # "pid (name) state ppid pgrp session …": the name may hold anything, so count from the last ')'
+    fields = text[text.rindex(b")") + 2 :].split()
+    return ProcessFacts(pid, int(fields[1]), int(fields[3]), int(fields[19]), fields[0] in (b"Z", b"X"))
+
+
+def every_process() -> dict[int, ProcessFacts]:
+    """All processes there are at about this moment."""
+    found = (look(int(name)) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 - likewise
+    return {facts.pid: facts for facts in found if facts is not None}
+
+
+def environment_holds(pid: int, marks: frozenset[bytes]) -> bool:
+    """Whether a process was started with one of the lines `NAME=value`; False when that cannot be read."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - likewise
+            return not marks.isdisjoint(file.read().split(b"\0"))
+    except OSError:
+        return False
+
+
+def ancestors(pid: int) -> list[int]:
+    """`pid`, its parent and so on up to the first process."""
+    chain: list[int] = []
+    while pid > 0 and pid not in chain and (facts := look(pid)) is not None:
+        chain.append(pid)
+        pid = facts.parent
+    return chain
+
+
+@cache
+def boot_id() -> str:
+    """Names this boot of the machine: after another one no pid means anything."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123 - as above
+        return file.read().strip()
