@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TypeVar
@@ -45,7 +46,7 @@ class Connection(peewee.SqliteDatabase):
     def open(self) -> None:
         """Connect from the thread that will use it."""
         self.connect()
-        native: Callable[[], sqlite3.Connection] = self.connection
+        native: Callable[[], sqlite3.Connection] = self.connection  # peewee's stub has no type for it
         self._native = native()
         # peewee now believes a transaction is open, which is true whenever work runs: its
         # `atomic` makes savepoints instead of a BEGIN inside our own.
@@ -53,9 +54,12 @@ class Connection(peewee.SqliteDatabase):
 
     def shut(self) -> None:
         """Close, from the same thread."""
-        if not self.is_closed():
-            pop: Callable[[], object] = self.pop_transaction
-            pop()
+        if self.is_closed():
+            return
+        pop: Callable[[], object] = self.pop_transaction
+        pop()
+        # The commits are in the file already; whoever opens it next recovers.
+        with suppress(peewee.PeeweeException):
             self.close()
 
     @property

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from gevent.event import Event
 
 from fermix.db import files, migrate
-from fermix.db.checkpoint import size_of
 from fermix.db.connection import Connection, is_inside_work
 from fermix.db.failures import damaged, translated
 from fermix.db.lane import Lane, outcome_of
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 _CHECK_TIMEOUT_S = 3600.0
+_QUIET_S = 60.0
 
 
 class Integrity(StrEnum):
@@ -73,7 +75,7 @@ class Database:
         self._schema = 0
         self._integrity = Integrity.CLEAN
         self._last_error: str | None = None
-        self._is_damage_logged = False
+        self._quiet_until_s: dict[str, float] = {}
 
     def start(self) -> None:
         """Open the file, let SQLite recover it, migrate it; then reads and writes work.
@@ -85,19 +87,19 @@ class Database:
         is_unclean = files.prepare(self._path)
         lane = Lane(Connection(self._path, self._settings, is_reader=False))
         try:
-            self._call(lane, lambda connection: self._open(connection, migrations))
+            applied = self._call(lane, lambda connection: self._open(connection, migrations))
         except BaseException:
             lane.close(self._settings.start_timeout_s)
             raise
+        self._say(applied)
         self._ended.clear()
         self._last_error = None
-        self._is_damage_logged = False
+        self._quiet_until_s.clear()
         self._writer = Writer(
             lane,
             self._path,
             settings=self._settings,
             is_wal=self._journal_mode == "wal",
-            on_failure=self._failed,
         )
         self._readers = Readers(
             self._path,
@@ -135,9 +137,14 @@ class Database:
         Raises: what `work` raised, after its own changes were undone; StoreFull, StoreCorrupt or
         StoreError when the batch could not be committed, and then nothing of it was kept.
         """
+        _refuse_inside_work("db.write")
         if self._writer is None:
             raise self._closed()
-        return self._writer.run(work, durable=durable, timeout_s=self._settings.write_timeout_s)
+        try:
+            return self._writer.run(work, durable=durable, timeout_s=self._settings.write_timeout_s)
+        except StoreError as error:
+            self._failed(error)
+            raise
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """Run `work` on a reader thread, on one snapshot; its value must not be a lazy query.
@@ -153,14 +160,13 @@ class Database:
             is_open=self._writer is not None,
             journal_mode=self._journal_mode,
             schema=self._schema,
-            wal_bytes=size_of(files.wal_of(self._path)),
+            wal_bytes=files.size_of(files.wal_of(self._path)),
             integrity=self._integrity,
             last_error=self._last_error,
         )
 
     def _read(self, work: Callable[[Connection], Result], timeout_s: float) -> Result:
-        if is_inside_work():
-            raise StoreError("db.read was called from inside the work of another db.read or db.write.")
+        _refuse_inside_work("db.read")
         if self._readers is None:
             raise self._closed()
         try:
@@ -169,23 +175,29 @@ class Database:
             self._failed(error)
             raise
 
-    def _call(self, lane: Lane, job: Callable[[Connection], None]) -> None:
+    def _call(self, lane: Lane, job: Callable[[Connection], Result]) -> Result:
         result = lane.begin(job)
         if result.wait(self._settings.start_timeout_s) is None:
             lane.interrupt()
             raise StoreError(
                 f"The database '{self._path}' was not ready after {self._settings.start_timeout_s:g} s."
             )
-        error = outcome_of(result).error
-        if error is not None:
-            raise translated(error, self._path) from error
+        outcome = outcome_of(result)
+        if outcome.error is not None:
+            raise translated(outcome.error, self._path)
+        return cast(Result, outcome.value)
 
-    def _open(self, connection: Connection, migrations: list[migrate.Migration]) -> None:
-        """On the writer's thread, before anybody else has a connection."""
-        native = connection.native
-        migrate.refuse_newer(native, migrations, self._path)
+    def _open(self, connection: Connection, migrations: list[migrate.Migration]) -> list[migrate.Migration]:
+        """On the writer's thread, before anybody else has a connection; what was migrated."""
+        migrate.refuse_newer(connection.native, migrations, self._path)
+        journal_mode = connection.pragma_text(f"journal_mode = {self._settings.journal_mode}")
+        self._journal_mode = journal_mode.lower()
+        applied = migrate.migrate(connection.native, migrations)
+        self._schema = len(migrations)
+        return applied
+
+    def _say(self, applied: list[migrate.Migration]) -> None:
         wanted = self._settings.journal_mode
-        self._journal_mode = connection.pragma_text(f"journal_mode = {wanted}").lower()
         if self._journal_mode != wanted:
             log.warning(
                 "The database '%s' is in journal mode '%s'; '%s' was asked for. "
@@ -194,9 +206,8 @@ class Database:
                 self._journal_mode,
                 wanted,
             )
-        for migration in migrate.migrate(native, migrations):
+        for migration in applied:
             log.info("The database '%s' was brought to schema %s", self._path, migration.name)
-        self._schema = migrate.version_of(native)
 
     def _check(self) -> None:
         """SQLite's own check of every page, beside the normal reads."""
@@ -218,18 +229,22 @@ class Database:
                 self._integrity = Integrity.DAMAGED
                 self._failed(damaged(self._path, found))
 
-    def _failed(self, error: BaseException) -> None:
-        """Remember a failure of disk or file; damage is logged once, with what to do about it."""
-        meaning = translated(error, self._path)
-        if not isinstance(meaning, StoreError):
-            log.error("A batch of writes failed", exc_info=error)
-            return
-        self._last_error = meaning.message
-        if not isinstance(meaning, StoreCorrupt):
-            log.warning("%s", meaning.message)
-        elif not self._is_damage_logged:
-            self._is_damage_logged = True
-            log.error("%s %s", meaning.message, meaning.hint)
+    def _failed(self, error: StoreError) -> None:
+        """Remember a failure of disk or file; each kind is logged once a minute, damage once."""
+        self._last_error = error.message
+        now_s = time.monotonic()
+        again_s = self._quiet_until_s.get(error.code, 0.0)
+        if now_s >= again_s:
+            self._quiet_until_s[error.code] = inf if isinstance(error, StoreCorrupt) else now_s + _QUIET_S
+            log.error("%s %s", error.message, error.hint or "")
 
     def _closed(self) -> StoreClosed:
         return StoreClosed(f"The database '{self._path}' is not open.")
+
+
+def _refuse_inside_work(verb: str) -> None:
+    if is_inside_work():
+        raise StoreError(
+            f"{verb} was called from inside the work of another db.read or db.write.",
+            hint="Use the connection that the work was given.",
+        )

@@ -11,7 +11,7 @@ from fermix.errors import StoreCorrupt, StoreError, StoreFull
 
 
 def translated(error: BaseException, path: Path) -> BaseException:
-    """A fresh error of `errors.py` for a failing disk or file; `error` itself for all else.
+    """A fresh error of `errors.py`, caused by `error`, for a failing disk or file; else `error` itself.
 
     A constraint that refused a row or a wrong statement stays what it is: its caller must know.
     """
@@ -19,12 +19,17 @@ def translated(error: BaseException, path: Path) -> BaseException:
     name = getattr(native, "sqlite_errorname", None)
     if native is None or not isinstance(name, str):
         return error
+    meaning = _meaning(native, name, path)
+    if meaning is None:
+        return error
+    meaning.__cause__ = error
+    return meaning
+
+
+def _meaning(native: sqlite3.Error, name: str, path: Path) -> StoreError | None:
     primary = name.split("_")[1]
     if primary == "FULL":
-        return StoreFull(
-            f"No room left on the disk of the database '{path}'; nothing of this write was kept.",
-            hint=f"Free some space: df -h '{path.parent}'",
-        )
+        return full(path)
     if primary in ("CORRUPT", "NOTADB"):
         return damaged(path, str(native))
     if primary in ("BUSY", "LOCKED"):
@@ -39,7 +44,15 @@ def translated(error: BaseException, path: Path) -> BaseException:
         )
     if primary == "INTERRUPT":
         return StoreError(f"A query of the database '{path}' was stopped before it ended.")
-    return error
+    return None
+
+
+def full(path: Path) -> StoreFull:
+    """What is said when the disk has no room."""
+    return StoreFull(
+        f"No room left on the disk of the database '{path}'; nothing of this was kept.",
+        hint=f"Free some space: df -h '{path.parent}'",
+    )
 
 
 def damaged(path: Path, detail: str) -> StoreCorrupt:

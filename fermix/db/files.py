@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import stat
 from pathlib import Path
 
+from fermix.db.failures import full
 from fermix.errors import StoreError
 
 log = logging.getLogger(__name__)
@@ -17,11 +19,19 @@ def wal_of(path: Path) -> Path:
     return path.with_name(path.name + "-wal")
 
 
+def size_of(path: Path) -> int:
+    """Bytes in the file; 0 when there is none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 def prepare(path: Path) -> bool:
     """Make the file when it is missing, 0600 from its first byte, and close it to others if it is open.
 
     Returns whether the last process to use it did not close it: its log is still there.
-    Raises: StoreError when the place cannot be used.
+    Raises: StoreFull, StoreError when the place cannot be used.
     """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -32,6 +42,8 @@ def prepare(path: Path) -> bool:
             log.warning("The database '%s' had mode %04o; it is 0600 now", path, mode)
         return wal_of(path).exists()
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise full(path) from error
         raise StoreError(
             f"The database '{path}' cannot be opened: {error.strerror}.",
             hint=f"Check owner, mode and disk: ls -ld '{path.parent}' '{path}'; df -h '{path.parent}'",

@@ -52,7 +52,7 @@ class Readers:
                 lane.interrupt()
         outcome = outcome_of(result)
         if outcome.error is not None:
-            raise translated(outcome.error, self._path) from outcome.error
+            raise translated(outcome.error, self._path)
         return cast(Result, outcome.value)
 
     def close(self, deadline: Deadline) -> None:

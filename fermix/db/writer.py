@@ -15,11 +15,11 @@ import gevent
 from gevent.event import AsyncResult, Event
 
 from fermix.db.checkpoint import Checkpoints
-from fermix.db.connection import Connection, is_inside_work, within
+from fermix.db.connection import Connection, within
 from fermix.db.failures import translated
 from fermix.db.lane import Lane, Outcome, outcome_of
 from fermix.db.settings import DatabaseSettings
-from fermix.errors import StoreClosed, StoreError
+from fermix.errors import StoreError
 
 log = logging.getLogger(__name__)
 
@@ -56,21 +56,19 @@ class Writer:
         *,
         settings: DatabaseSettings,
         is_wal: bool,
-        on_failure: Callable[[BaseException], None],
     ) -> None:
-        """`on_failure` hears, on the hub's thread, why a batch was lost."""
         self._lane = lane
         self._path = path
         self._settings = settings
         self._is_wal = is_wal
-        self._on_failure = on_failure
         self._checkpoints = Checkpoints(path, settings)
+        self._notices: deque[str] = deque()
+        """What the thread has to say: it does not log itself, the log's lock belongs to greenlets."""
         self._waiting: deque[_Write[Any]] = deque()  # Any: each work has a result type of its own
         self._loop = gevent.get_hub().loop
         self._is_draining = False
         self._is_idle = Event()
         self._is_idle.set()
-        self._is_closed = False
         self._synchronous = ""
 
     def run(self, work: Callable[[Connection], Result], *, durable: bool, timeout_s: float) -> Result:
@@ -81,10 +79,6 @@ class Writer:
         Raises: what `work` raised, after its own changes were undone; StoreError, and then it may
         still be committed, when `timeout_s` is over.
         """
-        if is_inside_work():
-            raise StoreError("db.write was called from inside the work of another db.write or db.read.")
-        if self._is_closed:
-            raise StoreClosed(f"The database '{self._path}' was stopped.")
         write = _Write(work, durable)
         self._waiting.append(write)
         self._drain_soon()
@@ -92,6 +86,8 @@ class Writer:
             has_ended = write.has_ended.wait(timeout_s)
         finally:
             write.is_abandoned = True
+        while self._notices:
+            log.warning(self._notices.popleft())
         if not has_ended:
             raise StoreError(f"A write to '{self._path}' waited {timeout_s:g} s for its commit.")
         if write.error is not None:
@@ -99,8 +95,7 @@ class Writer:
         return cast(Result, write.value)
 
     def flush(self, timeout_s: float) -> bool:
-        """Refuse new works, commit those that wait; whether all was done in time."""
-        self._is_closed = True
+        """Commit all that waits; whether it was done in time."""
         return bool(self._is_idle.wait(timeout_s))
 
     def close(self, timeout_s: float) -> bool:
@@ -123,17 +118,15 @@ class Writer:
             lost, self._waiting = list(self._waiting), deque()
             for write in lost:
                 write.error = translated(error, self._path)
-            self._deliver(lost, error)
+            self._deliver(lost)
         if self._waiting:
             self._drain_soon()
         else:
             self._is_idle.set()
 
-    def _deliver(self, batch: list[_Write[Any]], failure: BaseException | None) -> None:
+    def _deliver(self, batch: list[_Write[Any]]) -> None:
         for write in batch:
             write.has_ended.set()
-        if failure is not None:
-            self._on_failure(failure)
 
     # Everything below runs on the lane's thread.
 
@@ -141,18 +134,18 @@ class Writer:
         """Commit batches until nothing waits, or the connection had to be given up."""
         while self._waiting and not connection.is_closed():
             batch = self._next_batch()
-            failure = None
             try:
                 if batch:
                     self._commit(connection, batch)
             # The thread's boundary: what goes wrong here belongs to those who wait for the batch.
             except Exception as error:
-                failure = error.__cause__ if isinstance(error, _TransactionLost) else error
-                self._fail(connection, batch, failure or error)
+                self._fail(connection, batch, error)
             # One callback per batch: waking the hub costs more than the rows.
-            self._loop.run_callback_threadsafe(self._deliver, batch, failure)
-            if self._is_wal and failure is None:
-                self._checkpoints.after_commit(connection)
+            self._loop.run_callback_threadsafe(self._deliver, batch)
+            if self._is_wal and not connection.is_closed():
+                notice = self._checkpoints.after_commit(connection)
+                if notice is not None:
+                    self._notices.append(notice)
 
     def _next_batch(self) -> list[_Write[Any]]:
         batch: list[_Write[Any]] = []
@@ -173,7 +166,7 @@ class Writer:
                 self._waiting.extendleft(reversed(batch[number:]))
                 del batch[number:]
                 break
-            _run_in_savepoint(connection, write)
+            _run_in_savepoint(connection, write, self._path)
         native.execute("COMMIT")
 
     def _set_synchronous(self, native: sqlite3.Connection, is_durable: bool) -> None:
@@ -184,20 +177,21 @@ class Writer:
             self._synchronous = level
 
     def _fail(self, connection: Connection, batch: list[_Write[Any]], error: BaseException) -> None:
+        reason = error.__cause__ if isinstance(error, _TransactionLost) else error
         for write in batch:
             if write.error is None:
-                write.error = translated(error, self._path)
+                write.error = translated(reason or error, self._path)
         try:
             if connection.native.in_transaction:
                 connection.native.execute("ROLLBACK")
         except sqlite3.Error:
             # A connection that cannot even undo is of no more use; the next drain opens another.
-            log.warning("The connection to '%s' is given up and opened again", self._path)
+            self._notices.append(f"The connection to '{self._path}' is given up and opened again")
             connection.shut()
             self._synchronous = ""
 
 
-def _run_in_savepoint(connection: Connection, write: _Write[Any]) -> None:
+def _run_in_savepoint(connection: Connection, write: _Write[Any], path: Path) -> None:
     native = connection.native
     native.execute("SAVEPOINT work")
     try:
@@ -208,7 +202,7 @@ def _run_in_savepoint(connection: Connection, write: _Write[Any]) -> None:
             # A full disk or failing I/O makes SQLite undo the whole transaction, not the statement.
             raise _TransactionLost from error
         native.execute("ROLLBACK TO work")
-        write.error = error
+        write.error = translated(error, path)
     if not native.in_transaction:
         raise _TransactionLost from StoreError(
             "A work ended the transaction itself; db.write does the COMMIT and ROLLBACK."
