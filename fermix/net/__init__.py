@@ -1,6 +1,4 @@
-"""Outgoing HTTP through two doors: what the owner wrote, and what anyone else named."""
+"""Outgoing HTTP through two doors: what the owner wrote, and what anyone else named.
 
-from fermix.net.door import OwnerDoor, warm
-from fermix.net.response import Response
-
-__all__ = ["OwnerDoor", "Response", "warm"]
+Nothing is imported here: settings use `net.address`, and that must not load gevent.
+"""

@@ -15,7 +15,8 @@ from fermix.errors import (
     ResponseTooLarge,
     Unreachable,
 )
-from fermix.net import OwnerDoor, Response
+from fermix.net.door import OwnerDoor
+from fermix.net.response import Response
 from fermix.providers.apis.wire import STREAM_LIMIT_BYTES, Route, StreamDecoder, Unreadable, WireApi
 from fermix.providers.port import Done, Failed, FailureKind, ModelRequest, StreamEvent
 from fermix.providers.retry import retried

@@ -40,6 +40,8 @@ class SseParser:
 
         Raises: Unreadable when one event is larger than the limit.
         """
+        if not data:
+            return []
         if self._skips_line_feed and data.startswith(b"\n"):
             data = data[1:]
         self._skips_line_feed = data.endswith(b"\r")

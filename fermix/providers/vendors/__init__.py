@@ -1,0 +1,1 @@
+"""Vendors: one file each, listed in `providers.build`."""

@@ -1,0 +1,48 @@
+"""Vendors by dotted path, and the provider the settings ask for."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from importlib import import_module
+from typing import cast
+
+from fermix.errors import ProviderError
+from fermix.providers.port import Provider
+from fermix.providers.settings import NamedProviderSettings, ProviderSettings
+from fermix.providers.vendors.vendor import Parts, Vendor
+
+VENDORS = {
+    "local": "fermix.providers.vendors.local:VENDOR",
+    "openai_compatible": "fermix.providers.vendors.openai_compatible:VENDOR",
+}
+"""A name that is not here, but has a [providers.NAME] table, is an `openai_compatible` one."""
+
+APIS = {"openai_chat": "fermix.providers.apis.openai_chat:API"}
+"""Every wire API there is; the contract suite goes through them."""
+
+
+def build(
+    settings: ProviderSettings, named: Mapping[str, NamedProviderSettings], *, parts: Parts
+) -> Provider:
+    """The provider that answers from now on; opens no connection and starts nothing.
+
+    Raises: ProviderError when the settings name none, or leave out what its vendor needs.
+    """
+    name = settings.name
+    if name not in VENDORS and name not in named:
+        available = sorted({*VENDORS, *named})
+        near = difflib.get_close_matches(name, available, 1)
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        raise ProviderError(
+            f"No provider named {name!r}.{meant} Available: {', '.join(available)}.",
+            hint=f"fermix config set providers.{name}.base_url https://HOST/v1",
+        )
+    vendor = cast(Vendor, load(VENDORS.get(name, VENDORS["openai_compatible"])))
+    return vendor(name, settings.model, named.get(name), parts)
+
+
+def load(path: str) -> object:
+    """The value at a dotted path like `package.module:NAME`."""
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)

@@ -1,0 +1,77 @@
+"""Which provider answers, how each is reached, and how the local model runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fermix.config import section, setting
+from fermix.errors import AddressRefused
+from fermix.net.address import parse_base
+
+
+def _refused_base(url: str | None) -> str | None:
+    """What was expected instead of `url`; None when it is a good base."""
+    try:
+        parse_base(url or "http://host")
+    except AddressRefused as error:
+        return f"an address like 'https://host/v1' ({error.message})"
+    return None
+
+
+@section("provider")
+@dataclass(frozen=True)
+class ProviderSettings:
+    """Which model answers."""
+
+    name: str = setting("local", "Who answers: `local`, or the NAME of a [providers.NAME] table.")
+    model: str | None = setting(None, "Model to ask; counts before the one in [providers.NAME].")
+
+
+@section("providers", is_named=True)
+@dataclass(frozen=True)
+class NamedProviderSettings:
+    """One provider: any server with the OpenAI chat-completions wire."""
+
+    base_url: str | None = setting(
+        None, "Address in front of `/chat/completions`, as in `https://host/v1`.", check=_refused_base
+    )
+    api_key: str | None = setting(None, "The key, kept as a secret.", is_secret=True)
+    model: str | None = setting(None, "Model to ask.")
+    takes_tools: bool = setting(True, "Whether tools are offered to the model.")
+    max_output_tokens: int | None = setting(None, "Longest answer.", unit="tokens", minimum=1)
+    max_tokens_field: str = setting(
+        "",
+        "Name under which the longest answer is sent; empty picks the usual one for the address.",
+        choices=("", "max_tokens", "max_completion_tokens"),
+    )
+    usage_in_stream: bool = setting(
+        True, "Whether to ask for token counts; some servers refuse the question."
+    )
+    connect_timeout_s: float = setting(10.0, "Longest wait for a connection.", unit="s", minimum=0.1)
+    idle_timeout_s: float = setting(
+        120.0, "Longest silence before and inside an answer.", unit="s", minimum=1
+    )
+    timeout_s: float = setting(900.0, "Longest one answer may take.", unit="s", minimum=1)
+
+
+@section("local_model")
+@dataclass(frozen=True)
+class LocalModelSettings:
+    """The model on this machine, used when `provider.name` is `local`."""
+
+    ollama_url: str = setting(
+        "http://127.0.0.1:11434",
+        "Where an Ollama is looked for; empty never looks.",
+        check=_refused_base,
+    )
+    context_tokens: int = setting(
+        2048, "Window of the built-in model.", unit="tokens", minimum=512, maximum=8192
+    )
+    output_tokens: int = setting(256, "Longest answer of the built-in model.", unit="tokens", minimum=16)
+    threads: int = setting(
+        0, "Threads the built-in model computes with; 0 takes half of the cores.", unit="threads", minimum=0
+    )
+    start_timeout_s: float = setting(60.0, "Longest wait for it to load.", unit="s", minimum=1)
+    idle_minutes: float = setting(
+        10.0, "After this long without use it gives its memory back.", unit="minutes", minimum=0.05
+    )
