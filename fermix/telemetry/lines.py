@@ -1,4 +1,4 @@
-"""One log record as one line: time, level, module, process, turn, text; secrets redacted, controls escaped."""
+"""One log record as one line, with its turn, secrets redacted and control characters escaped."""
 
 from __future__ import annotations
 

@@ -16,6 +16,11 @@ class LogSettings:
         "info", "Least important lines that are written.", choices=("debug", "info", "warning", "error")
     )
     size_bytes: int = setting(
-        10_000_000, "Size at which a log file is put aside and a new one begun.", unit="bytes", minimum=10_000
+        10_000_000,
+        "Size at which a log file is put aside and a new one begun.",
+        unit="bytes",
+        minimum=10_000,
     )
-    files: int = setting(5, "Log files kept, the present one included.", unit="files", minimum=1, maximum=100)
+    files: int = setting(
+        5, "Log files kept, the present one included.", unit="files", minimum=1, maximum=100
+    )

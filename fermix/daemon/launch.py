@@ -1,0 +1,74 @@
+"""Everything one start of the daemon has settled before any process is forked."""
+
+from __future__ import annotations
+
+import _socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from gevent import socket
+
+from fermix.daemon.listeners import ControlListener, HttpListener
+from fermix.daemon.mode import Mode
+from fermix.daemon.sections import Settings
+from fermix.paths import Home
+from fermix.telemetry.logs import LogFile
+from fermix.web.health import DaemonControl
+
+
+class RuntimePort(DaemonControl, Protocol):
+    """What the worker runs; `daemon.app.Runtime` in the real daemon, a stub in tests."""
+
+    def start(self) -> None:
+        """Build and start everything; returns when messages are taken in.
+
+        Raises: FermixError when the owner must repair something; the daemon then ends and says so.
+        """
+        ...
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether it ended by itself within `timeout_s`; raises what made it fail. The worker is then
+        replaced."""
+        ...
+
+    def drain(self, timeout_s: float) -> None:
+        """Take in nothing more, let running turns finish, hand the rest back to the inbox."""
+        ...
+
+    def stop(self) -> None:
+        """End every part; also after a `start` that failed or was cut short."""
+        ...
+
+    def reload(self) -> None:
+        """Read the settings again; parts whose settings did not change keep running."""
+        ...
+
+    def ripcord(self) -> None:
+        """Stop everything that acts on the world, at once."""
+        ...
+
+
+MakeRuntime = Callable[[Settings, Home, socket.socket, Mode, Mapping[str, str]], RuntimePort]
+"""How a worker builds its runtime: settings, home, the listening control socket, mode, environment."""
+
+
+@dataclass(slots=True)
+class Launch:
+    """What arbiter and worker share; the worker has the copy that the fork made."""
+
+    home: Home
+    mode: Mode
+    environment: Mapping[str, str]
+    settings: Settings
+    """The last good ones; the arbiter reads them again on SIGHUP, so that the next worker has them."""
+    logs: LogFile
+    control: ControlListener
+    http: HttpListener | None
+    """None when HTTP is off, as in private mode."""
+    make_runtime: MakeRuntime
+
+    def control_socket(self) -> socket.socket:
+        """The control listener as a gevent socket with a descriptor of its own; for the worker only."""
+        fd = _socket.dup(self.control.sock.fileno())
+        return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=fd)

@@ -1,0 +1,213 @@
+"""The process that runs everything: hub, runtime, HTTP; forked and replaced by the arbiter."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import gevent.util
+from gevent import socket
+from gevent.pool import Pool
+from gevent.server import StreamServer
+from gunicorn.workers.ggevent import GeventWorker
+
+from fermix import __version__, native
+from fermix.daemon.launch import Launch, RuntimePort
+from fermix.daemon.watchdog import Heartbeat
+from fermix.errors import DeadlineExceeded, FermixError
+from fermix.tasks import Task, TaskGroup, time_limit
+from fermix.web.app import build_app
+from fermix.web.health import DaemonState, HealthReport
+
+log = logging.getLogger(__name__)
+
+BOOT_FAILED = 3
+"""Exit status of a worker that could not start; nothing a second try would change."""
+
+FAILED = 1
+"""Exit status of a worker whose runtime gave up; the next one may do better."""
+
+_WAIT_S = 60.0
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+class RuntimeWorker(GeventWorker):
+    """gunicorn's gevent worker around our runtime."""
+
+    launch: Launch
+
+    @property
+    def was_ready(self) -> bool:
+        """Whether it came so far as to take messages in; the arbiter reads it, also after its death."""
+        return os.fstat(self.tmp.fileno()).st_size > 0
+
+    def live(self, launch: Launch, inherited_mask: Iterable[int]) -> None:
+        """The whole life of the process, right after the fork; never returns."""
+        self.launch = launch
+        self._inherited_mask = set(inherited_mask)
+        self._started_s = time.monotonic()
+        self._runtime: RuntimePort | None = None
+        self._is_ready = False
+        self._drain: Task | None = None
+        self._exit_status: int | None = None
+        self._tasks = TaskGroup("worker")
+        status = FAILED
+        try:
+            native.set_parent_death_signal(signal.SIGKILL)
+            if os.getppid() == self.ppid:  # else the arbiter died before the line above
+                launch.logs.reopen()
+                self.init_process()
+                status = self._exit_status or 0
+        except BaseException:  # the process boundary: the arbiter's stack above must never be run here
+            log.exception("The worker failed")
+        finally:
+            logging.shutdown()
+            os._exit(status)
+
+    def patch(self) -> None:
+        """Take over the listener as a gevent socket; patching was `__main__`'s first line."""
+        http = self.launch.http
+        self.sockets = (
+            [socket.socket(http.FAMILY, socket.SOCK_STREAM, fileno=http.sock.detach())] if http else []
+        )
+
+    def init_process(self) -> None:
+        native.set_dumpable(False)
+        native.become_subreaper()
+        super().init_process()
+
+    def load_wsgi(self) -> None:
+        app: Any = build_app(self, self.launch.settings.http)
+        self.wsgi = app
+
+    def init_signals(self) -> None:
+        """Every signal becomes a byte in the pipe that `run` reads; handlers do nothing."""
+        for number in _SIGNALS:
+            signal.signal(number, lambda *_: None)
+            signal.siginterrupt(number, False)
+        signal.set_wakeup_fd(self.PIPE[1], warn_on_full_buffer=False)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._inherited_mask)
+
+    def run(self) -> None:
+        """Serve until told to stop; the status to exit with is then set."""
+        runtime = self.launch.settings.runtime
+        heartbeat = Heartbeat(
+            self.tmp.notify, blocked_log_ms=runtime.hub_blocked_log_ms, log_fd=self.launch.logs.fileno()
+        )
+        heartbeat.start()
+        servers = [self._serve(listener) for listener in self.sockets]
+        self._tasks.start(self._run_runtime, name="runtime")
+        while self._exit_status is None:
+            for number in self._next_signals():
+                self._handle_signal(number)
+        for server in servers:
+            server.stop(timeout=0.5)
+        heartbeat.stop()
+
+    def health(self) -> HealthReport:
+        if self._runtime is not None and self._is_ready:
+            report = self._runtime.health()
+            return replace(report, status=DaemonState.DRAINING) if self._drain else report
+        return HealthReport(
+            status=DaemonState.DRAINING if self._drain else DaemonState.STARTING,
+            version=__version__,
+            uptime_ms=int((time.monotonic() - self._started_s) * 1000),
+            pid=os.getpid(),
+        )
+
+    def _serve(self, listener: socket.socket) -> StreamServer:
+        listener.setblocking(True)
+        pool = Pool(self.worker_connections)
+        server = StreamServer(listener, handle=partial(self.handle, listener), spawn=pool)
+        server.start()
+        return server
+
+    def _run_runtime(self) -> None:
+        """Start the runtime and watch it to its end."""
+        try:
+            launch = self.launch
+            self._runtime = launch.make_runtime(
+                launch.settings, launch.home, launch.control_socket(), launch.mode, launch.environment
+            )
+            self._runtime.start()
+        except Exception as error:  # the boundary: whatever it was, this worker cannot work
+            self._report_failed_start(error)
+            self._finish(BOOT_FAILED)
+            return
+        self._is_ready = True
+        os.pwrite(self.tmp.fileno(), b"r", 0)
+        log.info("Ready after %d ms", (time.monotonic() - self._started_s) * 1000)
+        try:
+            while not self._runtime.wait(_WAIT_S):
+                pass
+        except Exception:  # the boundary: the tree gave up; a new process starts from the stored state
+            log.exception("The runtime failed")
+            self._finish(FAILED)
+
+    def _report_failed_start(self, error: Exception) -> None:
+        if isinstance(error, FermixError):
+            log.error("Cannot start: %s", error)
+            hint = f"\n  {error.hint}" if error.hint else ""
+            sys.stderr.write(f"fermix: {error}{hint}\n")
+        else:
+            log.error("Cannot start", exc_info=error)
+            sys.stderr.write(f"fermix: it could not start: {error!r}\n  fermix logs -n 50\n")
+
+    def _next_signals(self) -> bytes:
+        try:
+            socket.wait_read(self.PIPE[0], timeout=_WAIT_S)
+            return os.read(self.PIPE[0], 512)
+        except (TimeoutError, BlockingIOError):
+            return b""
+
+    def _handle_signal(self, number: int) -> None:
+        """SIGINT is nothing here: a terminal sends it to arbiter and worker, and the arbiter decides."""
+        if number == signal.SIGQUIT:
+            log.warning("Ending at once")
+            self._finish(0)
+        elif number == signal.SIGTERM and self._drain is None:
+            self._drain = self._tasks.start(self._drain_and_stop, name="drain")
+        elif number == signal.SIGHUP:
+            self._tell("reload", lambda runtime: runtime.reload())
+        elif number == signal.SIGUSR2:
+            self._tell("ripcord", lambda runtime: runtime.ripcord())
+        elif number == signal.SIGUSR1:
+            stacks = io.StringIO()
+            gevent.util.print_run_info(file=stacks)
+            for line in stacks.getvalue().splitlines():
+                log.info("Stacks: %s", line)
+
+    def _tell(self, name: str, act: Callable[[RuntimePort], Any]) -> None:
+        if self._runtime is not None and self._is_ready:
+            self._tasks.start(partial(act, self._runtime), name=name)
+
+    def _drain_and_stop(self) -> None:
+        limit_s = self.launch.settings.runtime.drain_s
+        log.info("Draining for up to %g s", limit_s)
+        try:
+            if self._runtime is not None:
+                with time_limit(limit_s + 1.0, "Draining"):
+                    self._runtime.drain(limit_s)
+                with time_limit(self.launch.settings.runtime.stop_s, "Stopping"):
+                    self._runtime.stop()
+        except DeadlineExceeded as error:
+            log.error("%s", error)
+        except Exception:  # the boundary: it ends either way, and what was accepted is in the inbox
+            log.exception("Stopping failed")
+        log.info("Stopped")
+        self._finish(0)
+
+    def _finish(self, status: int) -> None:
+        """End the main loop with this status; the first one stays."""
+        if self._exit_status is None:
+            self._exit_status = status
+            os.write(self.PIPE[1], b"\0")

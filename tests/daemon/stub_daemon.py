@@ -1,0 +1,112 @@
+"""A daemon with a stub for its runtime, run as a process of its own: `python -m tests.daemon.stub_daemon`.
+
+Arguments: the mode, then any of `fail`, `crash`, `refuse`, `slow`, `endless`. Its control socket takes one line
+per connection and answers one.
+"""
+
+from gevent import monkey
+
+monkey.patch_all()
+
+import ctypes
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Mapping
+
+from gevent import socket
+
+from fermix.daemon.mode import Mode
+from fermix.daemon.run import serve
+from fermix.daemon.sections import Settings
+from fermix.errors import OwnerError
+from fermix.paths import Home
+from fermix.tasks import TaskGroup, sleep
+from fermix.telemetry.logs import set_redaction
+from fermix.web.health import DaemonState, HealthReport
+
+FLAGS = sys.argv[2:]
+
+
+class StubRuntime:
+    """Answers `ping`, blocks its hub or works on request, and writes down what is asked of it."""
+
+    def __init__(
+        self, settings: Settings, home: Home, control: socket.socket, mode: Mode, environment: Mapping[str, str]
+    ) -> None:
+        self.home = home
+        self.control = control
+        self.tasks = TaskGroup("stub")
+        self.started_s = time.monotonic()
+        self.is_failed = False
+        self.running = 0
+
+    def start(self) -> None:
+        set_redaction(lambda text: text.replace("hunter2", "***"))
+        if "refuse" in FLAGS:
+            raise OwnerError("The stub cannot start.", hint="Repair the stub.")
+        if "crash" in FLAGS:
+            raise ValueError("a bug in the stub")
+        if "die" in FLAGS:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if "slow" in FLAGS:
+            sleep(3.0)
+        self.tasks.start(self._accept, name="accept")
+
+    def wait(self, timeout_s: float) -> bool:
+        for _ in range(int(timeout_s / 0.05)):
+            if self.is_failed:
+                raise ValueError("the tree gave up")
+            sleep(0.05)
+        return False
+
+    def drain(self, timeout_s: float) -> None:
+        self._note("drain")
+        until_s = time.monotonic() + timeout_s
+        while ("endless" in FLAGS or self.running) and time.monotonic() < until_s:
+            sleep(0.02)
+
+    def stop(self) -> None:
+        self._note("stop")
+        self.tasks.stop(1.0)
+
+    def reload(self) -> None:
+        self._note("reload")
+
+    def ripcord(self) -> None:
+        self._note("ripcord")
+
+    def health(self) -> HealthReport:
+        return HealthReport(status=DaemonState.READY, version="stub", uptime_ms=1, pid=os.getpid())
+
+    def _accept(self) -> None:
+        while True:
+            client, _ = self.control.accept()
+            self.tasks.start(lambda client=client: self._answer(client), name="client")
+
+    def _answer(self, client: socket.socket) -> None:
+        with client:
+            word, _, rest = client.recv(200).decode().strip().partition(" ")
+            if word == "ping":
+                client.sendall(f"{os.getpid()}\n".encode())
+            elif word == "work":
+                self.running += 1
+                sleep(float(rest))
+                self.running -= 1
+                client.sendall(b"done\n")
+            elif word == "block":  # keeps the GIL: PyDLL does not let go of it
+                ctypes.PyDLL(None).usleep(int(float(rest) * 1e6))
+            elif word == "regex":  # C of CPython's own that never looks at signals or other threads
+                re.match(r"(a+)+$", "a" * 60 + "b")
+            elif word == "fail":
+                self.is_failed = True
+
+    def _note(self, word: str) -> None:
+        with (self.home.root / "diary").open("a") as diary:
+            diary.write(f"{word}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(serve(Home.find(os.environ), Mode(sys.argv[1]), os.environ, make_runtime=StubRuntime))
