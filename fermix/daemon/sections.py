@@ -10,12 +10,31 @@ from fermix.agent.settings import AgentSettings
 from fermix.config.decoding import decode
 from fermix.config.schema import Schema
 from fermix.config.source import read_source
+from fermix.daemon.settings import RuntimeSettings
 from fermix.db.settings import DatabaseSettings
 from fermix.gateway.settings import GatewaySettings
 from fermix.ipc.settings import ControlSettings
 from fermix.paths import Home
+from fermix.process.settings import CommandSettings
+from fermix.providers.settings import LocalModelSettings, NamedProviderSettings, ProviderSettings
+from fermix.telemetry.settings import LogSettings
+from fermix.web.settings import HttpSettings
 
-SCHEMA = Schema((AgentSettings, GatewaySettings, ControlSettings, DatabaseSettings))
+SCHEMA = Schema(
+    (
+        AgentSettings,
+        GatewaySettings,
+        ProviderSettings,
+        NamedProviderSettings,
+        LocalModelSettings,
+        CommandSettings,
+        DatabaseSettings,
+        ControlSettings,
+        HttpSettings,
+        RuntimeSettings,
+        LogSettings,
+    )
+)
 """In the order `config show` and the README list the sections."""
 
 
@@ -25,8 +44,15 @@ class Settings:
 
     agent: AgentSettings
     gateway: GatewaySettings
-    control: ControlSettings
+    provider: ProviderSettings
+    providers: Mapping[str, NamedProviderSettings]
+    local_model: LocalModelSettings
+    commands: CommandSettings
     database: DatabaseSettings
+    control: ControlSettings
+    http: HttpSettings
+    runtime: RuntimeSettings
+    logs: LogSettings
 
 
 def load_settings(home: Home, environment: Mapping[str, str]) -> Settings:
@@ -42,8 +68,15 @@ def load_settings(home: Home, environment: Mapping[str, str]) -> Settings:
     return Settings(
         agent=decoded.one(AgentSettings),
         gateway=decoded.one(GatewaySettings),
-        control=decoded.one(ControlSettings),
+        provider=decoded.one(ProviderSettings),
+        providers=decoded.named(NamedProviderSettings),
+        local_model=decoded.one(LocalModelSettings),
+        commands=decoded.one(CommandSettings),
         database=decoded.one(DatabaseSettings),
+        control=decoded.one(ControlSettings),
+        http=decoded.one(HttpSettings),
+        runtime=decoded.one(RuntimeSettings),
+        logs=decoded.one(LogSettings),
     )
 
 
