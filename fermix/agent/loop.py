@@ -95,9 +95,7 @@ class Agent:
         turn = thinking.context.turn
         request = ModelRequest(
             system=self._system,
-            messages=fit(
-                thinking.messages, limits, system=self._system, most=self._settings.history_messages
-            ),
+            messages=fit(thinking.messages, limits, system=self._system),
             tools=self._schemas(thinking) if with_tools and limits.takes_tools else (),
             cancel=turn.cancel,
             deadline=turn.deadline,

@@ -23,40 +23,25 @@ def compose_system(limits: ModelLimits, extra: str) -> str:
     return f"{base}\n\n{extra}" if extra else base
 
 
-def fit(
-    messages: Sequence[ChatMessage], limits: ModelLimits, *, system: str, most: int
-) -> tuple[ChatMessage, ...]:
+def fit(messages: Sequence[ChatMessage], limits: ModelLimits, *, system: str) -> tuple[ChatMessage, ...]:
     """The latest messages that fit, beginning with a person's words.
 
-    Call and result stay together, since the cut is only ever made before a UserMessage. When
-    more than `most` have gathered, half of them go at once, so that the prompt's beginning
-    stays the same for many turns and the provider's cache of it stays warm.
+    Call and result stay together, since the cut is only ever made before a UserMessage.
     """
     starts = [index for index, message in enumerate(messages) if isinstance(message, UserMessage)]
     if not starts:
         return tuple(messages)
-    begin = _first_start(starts, len(messages), most)
     if not limits.takes_tools:
         messages = [_without_tools(message) for message in messages]
-    chosen = list(messages[begin:])
+    chosen = list(messages[starts[0] :])
     if limits.prompt_bytes is None:
         return tuple(chosen)
     budget = limits.prompt_bytes - len(system.encode())
-    last = starts[-1]
-    for start in [index for index in starts if index >= begin]:
+    for start in starts:
         chosen = list(messages[start:])
-        if start == last or sum(map(_size, chosen)) <= budget:
+        if start == starts[-1] or sum(map(_size, chosen)) <= budget:
             break
     return tuple(_squeeze(chosen, budget))
-
-
-def _first_start(starts: list[int], count: int, most: int) -> int:
-    if count <= most:
-        return 0
-    half = max(1, most // 2)
-    surplus = -(-(count - most) // half) * half
-    later = [index for index in starts if index >= surplus]
-    return later[0] if later else starts[-1]
 
 
 def _without_tools(message: ChatMessage) -> ChatMessage:

@@ -1,7 +1,7 @@
 """How greenlets are started, waited for and stopped; nothing else in fermix spawns one."""
 
 from fermix.tasks.cancel import Cancel
-from fermix.tasks.child import Child, ChildSpec, Restart, Strategy
+from fermix.tasks.child import Child, ChildSpec, Restart, Service, Strategy
 from fermix.tasks.deadline import Deadline, time_limit
 from fermix.tasks.group import Task, TaskGroup, sleep
 from fermix.tasks.pool import ThreadPool
@@ -12,6 +12,7 @@ __all__ = [
     "ChildSpec",
     "Deadline",
     "Restart",
+    "Service",
     "Strategy",
     "Task",
     "TaskGroup",

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from gevent.event import Event
+
 
 class Restart(StrEnum):
     """When a part that ended is started again."""
@@ -37,6 +39,21 @@ class Child(Protocol):
     def stop(self, timeout_s: float) -> None:
         """End it; returns when it is gone or the time is over."""
         ...
+
+
+class Service:
+    """A part without a loop of its own: it is there from its start until it is stopped."""
+
+    def __init__(self, stop: Callable[[float], None] = lambda timeout_s: None) -> None:
+        self._stop = stop
+        self._ended = Event()
+
+    def wait(self, timeout_s: float) -> bool:
+        return bool(self._ended.wait(timeout_s))
+
+    def stop(self, timeout_s: float) -> None:
+        self._stop(timeout_s)
+        self._ended.set()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,215 @@
+"""The composition root: only this file and `parts` know every class."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+from collections.abc import Mapping
+from dataclasses import fields
+
+from fermix import __version__, events
+from fermix.capabilities.tool import Tool
+from fermix.clock import SystemClock
+from fermix.daemon.mode import Mode
+from fermix.daemon.parts import Surroundings, WorkerParts, specs_of
+from fermix.daemon.sections import Settings, load_settings
+from fermix.daemon.supervisor import Supervisor
+from fermix.errors import ConfigError
+from fermix.paths import Home
+from fermix.secrets import Redactor
+from fermix.tasks import ChildSpec, Strategy, TaskGroup, sleep
+from fermix.telemetry.lines import set_redaction
+from fermix.tools import TOOLS
+from fermix.web.health import Check, DaemonState, HealthReport, PartHealth
+
+log = logging.getLogger(__name__)
+
+PRIVATE_IDLE_S = 60.0
+"""A private daemon with nobody to talk to leaves after this."""
+IDLE_LOOK_S = 1.0
+
+
+class Runtime:
+    """Everything that runs in one worker, from start to stop."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        home: Home,
+        control: socket.socket,
+        mode: Mode,
+        environment: Mapping[str, str],
+        *,
+        sink: events.Sink | None = None,
+        tools: tuple[Tool, ...] = TOOLS,
+    ) -> None:
+        """`control`: the listening control socket. `sink` None sends events to the debug log."""
+        self._settings = settings
+        self._home = home
+        self._mode = mode
+        self._environment = environment
+        self._clock = SystemClock()
+        self._started_s = self._clock.monotonic_s()
+        self._state = DaemonState.STARTING
+        self._tasks = TaskGroup("runtime")
+        redactor = Redactor()
+        set_redaction(redactor.redact)
+        events.set_sink(sink or _log_event)
+        self._parts = WorkerParts(
+            Surroundings(
+                settings=settings,
+                home=home,
+                environment=environment,
+                control=control,
+                clock=self._clock,
+                redactor=redactor,
+                tools=tools,
+                status=self.status,
+                stop=self._ask_to_stop,
+            )
+        )
+        self._tree = Supervisor(
+            "fermix",
+            [ChildSpec(name, start) for name, start in specs_of(self._parts)],
+            strategy=Strategy.REST_FOR_ONE,
+            clock=self._clock,
+        )
+
+    def start(self) -> None:
+        """Start the tree; returns when messages are taken in. Raises: what the first part raised."""
+        self._tree.start()
+        self._state = DaemonState.READY
+        if self._mode is Mode.PRIVATE:
+            self._tasks.start(self._leave_when_idle, name="idle")
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether the tree ended within `timeout_s`; raises RestartsExceeded when it gave up."""
+        return self._tree.wait(timeout_s)
+
+    def drain(self, timeout_s: float) -> None:
+        """Take nothing new in; let running turns end or hand them back to the inbox."""
+        self._state = DaemonState.DRAINING
+        if self._parts.gateway is not None:
+            self._parts.gateway.drain(timeout_s)
+
+    def stop(self) -> None:
+        """Stop every part in mirrored order."""
+        self._state = DaemonState.DRAINING
+        self._tasks.stop(1.0)
+        self._tree.stop(self._settings.runtime.stop_s)
+
+    def reload(self) -> None:
+        """Read the settings again and say what changed; a bad file changes nothing."""
+        try:
+            fresh = load_settings(self._home, self._environment)
+        except ConfigError as error:
+            log.error("The settings stay as they are: %s", error)
+            return
+        changed = [field.name for field in fields(fresh) if _differs(fresh, self._settings, field.name)]
+        if changed:
+            log.info("Changed in config.toml: %s. Apply it with: fermix restart", ", ".join(changed))
+        else:
+            log.info("Nothing changed in config.toml")
+
+    def ripcord(self) -> None:
+        """Stop every turn and command now, then the daemon."""
+        self._state = DaemonState.DRAINING
+        if self._parts.gateway is not None:
+            self._parts.gateway.turns.cancel(None, "by the ripcord")
+        self._parts.commands.stop(1.0)
+        self._ask_to_stop(False)
+
+    def health(self) -> HealthReport:
+        """The state of the tree, the database and the disk."""
+        return HealthReport(
+            status=self._health_state(),
+            version=__version__,
+            uptime_ms=self._uptime_ms(),
+            pid=os.getpid(),
+            children=tuple(
+                PartHealth(part.name, part.state.value, part.restarts, part.last_error, part.since_ms)
+                for part in self._tree.report()
+            ),
+            checks=self._checks(),
+        )
+
+    def status(self) -> Mapping[str, object]:
+        """What `fermix status` shows."""
+        gateway = self._parts.gateway
+        queue = gateway.queue if gateway is not None else None
+        provider = self._parts.provider
+        return {
+            "pid": os.getpid(),
+            "arbiter_pid": os.getppid(),
+            "version": __version__,
+            "uptime_ms": self._uptime_ms(),
+            "state": self._health_state().value,
+            "mode": self._mode.value,
+            "http": self._http_address(),
+            "home": str(self._home.root),
+            "turns": {
+                "running": queue.running if queue is not None else 0,
+                "waiting": queue.waiting if queue is not None else 0,
+            },
+            "provider": {"name": provider.name, "model": provider.model},
+            "children": [
+                {
+                    "name": part.name,
+                    "state": part.state.value,
+                    "restarts": part.restarts,
+                    "last_error": part.last_error,
+                }
+                for part in self._tree.report()
+            ],
+        }
+
+    def _health_state(self) -> DaemonState:
+        if self._state is not DaemonState.READY:
+            return self._state
+        is_whole = all(part.state.value == "running" for part in self._tree.report())
+        if is_whole and all(check.is_ok for check in self._checks()):
+            return DaemonState.READY
+        return DaemonState.DEGRADED
+
+    def _checks(self) -> tuple[Check, ...]:
+        if self._state is DaemonState.STARTING:
+            return ()
+        store = self._parts.db.health()
+        damaged = store.integrity.value == "damaged"
+        detail = store.last_error or f"{store.journal_mode}, schema {store.schema}, {store.integrity.value}"
+        return (Check("database", store.is_open and not damaged and store.last_error is None, detail),)
+
+    def _http_address(self) -> str | None:
+        http = self._settings.http
+        return f"{http.host}:{http.port}" if self._mode is Mode.FULL and http.enabled else None
+
+    def _uptime_ms(self) -> int:
+        return int((self._clock.monotonic_s() - self._started_s) * 1000)
+
+    def _ask_to_stop(self, only_private: bool) -> bool:
+        """Begin the daemon's end; False when only a private one should and this is none."""
+        if only_private and self._mode is not Mode.PRIVATE:
+            return False
+        os.kill(os.getppid(), signal.SIGTERM)
+        return True
+
+    def _leave_when_idle(self) -> None:
+        idle_s = 0.0
+        while idle_s < PRIVATE_IDLE_S:
+            sleep(IDLE_LOOK_S)
+            gateway, server = self._parts.gateway, self._parts.server
+            is_busy = gateway is not None and (gateway.queue.running or gateway.queue.waiting)
+            is_watched = server is not None and server.clients > 0
+            idle_s = 0.0 if is_busy or is_watched else idle_s + IDLE_LOOK_S
+        log.info("Nobody came for %g s; a private daemon leaves", PRIVATE_IDLE_S)
+        self._ask_to_stop(True)
+
+
+def _differs(fresh: Settings, old: Settings, section: str) -> bool:
+    return bool(getattr(fresh, section) != getattr(old, section))
+
+
+def _log_event(name: str, fields: dict[str, object]) -> None:
+    log.debug("%s %s", name, fields)

@@ -1,0 +1,230 @@
+"""The parts of one worker, made in order; each start makes anew what rests on what was restarted."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from fermix import events
+from fermix.agent.loop import Agent
+from fermix.capabilities.context import ToolContext, TurnFacts
+from fermix.capabilities.effects import Effect, Effects, keep_out_of_home, keep_out_of_proc
+from fermix.capabilities.invoke import invoke
+from fermix.capabilities.registry import Registry
+from fermix.capabilities.tool import Tool
+from fermix.channels.local import LocalChannel
+from fermix.clock import Clock
+from fermix.conversations import ConversationStore, Histories
+from fermix.daemon.blobs import Blobs
+from fermix.daemon.control import Control
+from fermix.daemon.sections import Settings
+from fermix.db import Database
+from fermix.gateway.gateway import Gateway
+from fermix.gateway.inbox import Inbox, InboxEntry
+from fermix.gateway.outbox import Outbox
+from fermix.gateway.replay import Replay
+from fermix.gateway.turns import Turns
+from fermix.gateway.watch import Watch
+from fermix.ipc.server import ControlServer
+from fermix.paths import Home
+from fermix.process import CommandHost, GroupLedger, Helper, child_environment
+from fermix.providers.build import build
+from fermix.providers.port import Provider
+from fermix.providers.vendors.vendor import Parts
+from fermix.secrets import Redactor, SecretStores
+from fermix.tasks import Cancel, Child, Deadline, Service, ThreadPool
+from fermix.trust import Standing, Trust
+
+FILE_THREADS = 8
+"""Files worked on at once by all turns together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the parts are made from and never change while they live."""
+
+    settings: Settings
+    home: Home
+    environment: Mapping[str, str]
+    control: socket.socket
+    clock: Clock
+    redactor: Redactor
+    tools: tuple[Tool, ...]
+    status: Callable[[], Mapping[str, object]]
+    stop: Callable[[bool], bool]
+
+
+class WorkerParts:
+    """Starters for the supervisor; each leaves its part in a field for those that rest on it."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self.pool = ThreadPool(FILE_THREADS)
+        self.ledger = GroupLedger(around.home.groups)
+        self.db: Database
+        self.commands: CommandHost
+        self.provider: Provider
+        self.agent: Agent
+        self.gateway: Gateway | None = None
+        self.server: ControlServer | None = None
+
+    def start_db(self) -> Child:
+        """The store, open and migrated."""
+        self.db = Database(self._around.home.database, self._around.settings.database)
+        self.db.start()
+        return self.db
+
+    def start_commands(self) -> Child:
+        """The command host, with nothing left of an earlier life's commands."""
+        self.ledger.sweep_leftovers()
+        around = self._around
+        self.commands = CommandHost(self.ledger, around.settings.commands, around.clock)
+        return Service(self.commands.stop)
+
+    def start_agent(self) -> Child:
+        """The provider the settings name, and the loop that asks it."""
+        around = self._around
+        settings = around.settings
+        secrets = SecretStores(around.home, around.environment, redactor=around.redactor)
+        self.provider = build(
+            settings.provider,
+            settings.providers,
+            parts=Parts(
+                secret=secrets.resolve,
+                home=around.home,
+                environment=around.environment,
+                start_helper=lambda spec: Helper(spec, self.ledger),
+                local=settings.local_model,
+                clock=around.clock,
+            ),
+        )
+        registry = Registry(around.tools)
+        self.agent = Agent(
+            self.provider,
+            registry,
+            invoke=partial(
+                invoke,
+                registry=registry,
+                redact=around.redactor.redact,
+                result_limit_bytes=settings.agent.tool_result_limit_bytes,
+            ),
+            settings=settings.agent,
+        )
+        return Service()
+
+    def start_gateway(self) -> Child:
+        """Inbox, queue, turns and outbox; what an earlier life left is taken up at once."""
+        around = self._around
+        db, clock = self.db, around.clock
+        inbox = Inbox(db, clock)
+        outbox = Outbox(db, channels={"local": LocalChannel()}, clock=clock, on_delivered=inbox.commit)
+        conversations = ConversationStore(db, clock)
+        watch = Watch()
+        turns = Turns(
+            db=db,
+            inbox=inbox,
+            outbox=outbox,
+            conversations=conversations,
+            histories=Histories(conversations, messages=around.settings.agent.history_messages),
+            watch=watch,
+            agent=self.agent,
+            make_context=self._context_maker(),
+            clock=clock,
+            turn_timeout_s=around.settings.gateway.turn_timeout_s,
+        )
+        self.gateway = gateway = Gateway(
+            inbox=inbox,
+            outbox=outbox,
+            turns=turns,
+            watch=watch,
+            access={},
+            settings=around.settings.gateway,
+        )
+        blobs = Blobs(around.home, clock=clock, pool=self.pool)
+        self.pool.run(blobs.sweep, timeout_s=60.0)
+        self._control = Control(
+            gateway=gateway,
+            watch=watch,
+            replay=Replay(db, inbox=inbox, conversations=conversations),
+            conversations=conversations,
+            blobs=blobs,
+            confirm=outbox.confirm,
+            standing_of=self.commands.standing_of,
+            status=around.status,
+            stop=around.stop,
+            clock=clock,
+        )
+        gateway.recover()
+        return Service(gateway.stop)
+
+    def start_control(self) -> Child:
+        """The control socket's server, on the listener that outlives this worker."""
+        self.server = ControlServer(
+            self._around.control, self._control.methods(), settings=self._around.settings.control
+        )
+        return self.server.start()
+
+    def _context_maker(self) -> Callable[..., ToolContext]:
+        around, home = self._around, self._around.home
+        effects = Effects(
+            checks=(keep_out_of_home(home.root, home.workspace), keep_out_of_proc),
+            record=_record,
+            commands=self.commands,
+            environment=child_environment(
+                around.environment,
+                around.settings.commands.environment,
+                {"FERMIX_HOME": str(home.root)},
+            ),
+            limits=around.settings.commands.limits(),
+            pool=self.pool,
+        )
+
+        def make(
+            entry: InboxEntry, cancel: Cancel, deadline: Deadline, progress: Callable[[str], None]
+        ) -> ToolContext:
+            facts = TurnFacts(
+                id=entry.turn_id,
+                key=entry.key,
+                standing=entry.standing,
+                cwd=_folder_of(entry, home),
+                file_root=_root_of(entry.standing, entry, home),
+                deadline=deadline,
+                cancel=cancel,
+            )
+            return ToolContext(turn=facts, effects=effects, progress=progress, clock=around.clock)
+
+        return make
+
+
+def specs_of(parts: WorkerParts) -> Iterable[tuple[str, Callable[[], Child]]]:
+    """Every part's name and starter, in the order they rest on each other."""
+    return (
+        ("db", parts.start_db),
+        ("commands", parts.start_commands),
+        ("agent", parts.start_agent),
+        ("gateway", parts.start_gateway),
+        ("control", parts.start_control),
+    )
+
+
+def _folder_of(entry: InboxEntry, home: Home) -> Path:
+    """Where a turn works: the sender's own folder on the command line, else the workspace."""
+    cwd = entry.inbound.cwd
+    if entry.standing.trust is Trust.OPERATOR and cwd is not None and os.path.isdir(cwd):  # noqa: PTH112
+        return Path(cwd)
+    return home.workspace
+
+
+def _root_of(standing: Standing, entry: InboxEntry, home: Home) -> Path | None:
+    if standing.trust is Trust.OPERATOR:
+        return None
+    safe = "".join(char if char.isalnum() else "_" for char in entry.inbound.sender_id)
+    return home.workspace / "people" / entry.key.channel / (safe or "_")
+
+
+def _record(effect: Effect, turn: TurnFacts) -> None:
+    events.emit("effect", turn_id=turn.id, kind=type(effect).__name__)
