@@ -7,8 +7,58 @@ import sys
 
 def main() -> int:
     """The exit status of `fermix <verb>`."""
-    sys.stderr.write("fermix: no verbs yet\n")
-    return 2
+    words = sys.argv[1:]
+    if words in (["version"], ["--version"], ["-V"]):
+        return _print_version()
+    if words in (["run"], ["run", "--private"]):
+        return _run_daemon(is_private="--private" in words)
+    if words[:1] == ["_local-model"]:
+        return _serve_local_model(words[1:])
+    from fermix.cli.main import main as run_command_line
+
+    return run_command_line(words)
+
+
+def _print_version() -> int:
+    from fermix import __version__
+
+    try:
+        sys.stdout.write(f"fermix {__version__}\n")
+        sys.stdout.flush()
+    except OSError:
+        return 1
+    return 0
+
+
+def _run_daemon(*, is_private: bool) -> int:
+    early = sorted(_TOO_EARLY & sys.modules.keys())
+    from gevent import monkey
+
+    monkey.patch_all()
+
+    if early:
+        sys.stderr.write(f"fermix: cannot start, {early[0]} was imported before gevent patched it.\n")
+        return 1
+    import os
+
+    from fermix.daemon.mode import Mode
+    from fermix.daemon.run import run
+    from fermix.paths import Home
+
+    return run(Home.find(os.environ), Mode.PRIVATE if is_private else Mode.FULL, os.environ)
+
+
+_TOO_EARLY = frozenset({"flask", "gunicorn", "requests", "socket", "ssl", "urllib3"})
+"""What keeps unpatched sockets or TLS contexts for ever when it is imported before the patching.
+
+Source: https://github.com/gevent/gevent/issues/1016
+"""
+
+
+def _serve_local_model(words: list[str]) -> int:
+    from fermix.providers.local_server import main as serve
+
+    return serve(words)
 
 
 if __name__ == "__main__":

@@ -66,5 +66,10 @@ class Home:
         return self.root / "fermix.pid"
 
     @property
+    def chat_history(self) -> Path:
+        """What the person typed at the chat's prompt (0600)."""
+        return self.root / "chat_history"
+
+    @property
     def socket(self) -> Path:
         return self.root / "daemon.sock"

@@ -17,8 +17,8 @@ _RETRY_PAUSE_S = 0.1
 _SEND_TIMEOUT_S = 10.0
 _STEADY_S = 2.0
 """A connection that lived this long counts as a daemon that is back."""
-_COMING_AND_GOING = frozenset({"starting", "draining"})
-"""Codes of a daemon that is on its way up or down: worth asking again."""
+_COMING_AND_GOING = frozenset({"starting", "draining", "busy"})
+"""Codes of a daemon that is on its way up or down, or full for a moment: worth asking again."""
 
 
 class TurnWatch:
@@ -74,15 +74,14 @@ class TurnWatch:
                 return answer
 
     def cancel(self) -> None:
-        """Ask the daemon to stop the turn; its result still comes through `read`.
+        """Ask the daemon to stop the turn, if it has accepted it; the result still comes through `read`.
 
         Raises: NotRunning, DaemonLost, DeadlineExceeded.
         """
-        params = (
-            {"turn_id": self.turn_id} if self.turn_id else {"session": self._message.get("session", "main")}
-        )
+        if self.turn_id is None:
+            return
         with self._connect() as connection:  # its own, since ours is busy with the stream
-            connection.call("cancel", params, _SEND_TIMEOUT_S)
+            connection.call("cancel", {"turn_id": self.turn_id}, _SEND_TIMEOUT_S)
 
     def acknowledge(self) -> None:
         """Tell the daemon that the whole reply was shown; it then counts as delivered.

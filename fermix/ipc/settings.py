@@ -20,9 +20,6 @@ class ControlSettings:
         minimum=65_536,
         maximum=1 << 30,
     )
-    frame_depth: int = setting(
-        64, "Deepest nesting of a request's JSON.", unit="levels", minimum=8, maximum=512
-    )
     connections: int = setting(
         256, "Connections open at once; more are told to come back.", unit="connections", minimum=4
     )

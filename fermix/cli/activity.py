@@ -1,0 +1,32 @@
+"""Tool activity in words: what is being done, on one line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fermix.cli.terminal import one_line
+from fermix.ipc.client import Event
+
+
+def tool_line(event: Event, width: int) -> str | None:
+    """A line for a tool event, safe for a terminal; None when there is nothing worth telling."""
+    name = str(event.data.get("name") or "tool")
+    if event.name == "tool_call_complete":
+        return one_line(f"· {name} {_arguments(event.data.get('arguments'))}", width)
+    if event.name == "tool_result" and event.data.get("is_error"):
+        return one_line(f"· {name} failed: {event.data.get('text') or ''}", width)
+    return None
+
+
+def phase_words(phase: str) -> str:
+    """What a person reads while a phase lasts."""
+    return one_line(phase.replace("_", " ") or "working", 40)
+
+
+def _arguments(arguments: Any) -> str:
+    """`key=value` pairs; Any: whatever JSON the daemon sent."""
+    if not isinstance(arguments, dict):
+        return str(arguments or "")
+    if len(arguments) == 1:
+        return str(next(iter(arguments.values())))
+    return ", ".join(f"{key}={value}" for key, value in arguments.items())

@@ -1,0 +1,166 @@
+"""`fermix ask`: one message, its answer streamed, then back to the shell."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fermix.cli.activity import tool_line
+from fermix.cli.door import Door
+from fermix.cli.options import examples, json_option, own_home, print_json
+from fermix.cli.outgoing import joined_text, message, read_piped, upload
+from fermix.cli.reply import ReplyText
+from fermix.cli.terminal import escaped, is_terminal, say
+from fermix.cli.turn import PATIENCE_S, Interrupts, check_completed, follow
+from fermix.cli.waiting import Waiting
+from fermix.errors import FermixError, UsageError
+from fermix.ipc.client import Event
+from fermix.ipc.following import TurnWatch
+
+
+@click.command(
+    epilog=examples(
+        'fermix ask "Say hello"',
+        "git diff | fermix ask --stdin Review this change",
+        "fermix ask --attach photo.jpg What is this?",
+        "fermix ask --session work --timeout 60 --json Any news?",
+    )
+)
+@click.argument("words", nargs=-1, metavar="TEXT...")
+@click.option("--session", metavar="NAME", help="The conversation to go on with (main).")
+@click.option("--stdin", "is_piped", is_flag=True, help="Add what is piped in to the message.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Cancel the turn when it takes longer.",
+)
+@click.option(
+    "--attach",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    help="Send a file along; may be repeated.",
+    type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path),
+)
+@json_option
+def command(
+    words: tuple[str, ...],
+    session: str | None,
+    is_piped: bool,
+    timeout_s: float | None,
+    files: tuple[Path, ...],
+    as_json: bool,
+) -> None:
+    """Ask one thing; the answer is printed as it comes."""
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    text = joined_text(words, read_piped(sys.stdin.buffer) if is_piped else None)
+    if not text:
+        raise UsageError("There is no text to send.", hint='fermix ask "Say hello"')
+    door = Door(own_home(), starts_private=True, is_silent=as_json)
+    attachments = _upload_all(door, files, is_silent=as_json)
+    watch = TurnWatch(door.open, message(text, session, attachments), patience_s=PATIENCE_S)
+    view = AskView(is_silent=as_json)
+    with contextlib.closing(watch), Interrupts() as interrupts:
+        try:
+            result = follow(watch, view, interrupts, deadline=deadline)
+        except BaseException:
+            view.close()
+            raise
+        if interrupts.count:
+            view.close()
+            raise KeyboardInterrupt
+        if as_json:
+            check_completed(result)
+            print_json(result)
+        else:
+            view.finish(result)
+        acknowledge(watch)
+        check_completed(result)
+
+
+def _upload_all(door: Door, files: tuple[Path, ...], *, is_silent: bool) -> list[dict[str, str]]:
+    if not files:
+        return []
+    with door.open() as connection:
+        return [upload(connection, path, is_silent=is_silent) for path in files]
+
+
+def acknowledge(watch: TurnWatch) -> None:
+    """Tell that the reply was written; harmless when the daemon is gone."""
+    with contextlib.suppress(FermixError):
+        watch.acknowledge()
+
+
+class AskView:
+    """Text to stdout as it comes; what is done meanwhile as quiet lines on stderr."""
+
+    def __init__(self, *, is_silent: bool = False) -> None:
+        self._is_silent = is_silent
+        self._reply = ReplyText()
+        self._is_safe = not is_terminal(sys.stdout)
+        self._shows_activity = is_terminal(sys.stderr) and not is_silent
+        self._is_line_open = False
+        self._waiting = Waiting("thinking", is_silent=not self._shows_activity)
+
+    def show(self, event: Event) -> None:
+        if self._is_silent:
+            return
+        text = str(event.data.get("text") or "")
+        if event.name == "text_delta":
+            self._write(self._reply.delta(text))
+        elif event.name == "restarted":
+            self._reply.restarted()
+        elif event.name == "correction":
+            self._reply.step_ended()
+            self._write(self._reply.delta(text))
+        elif event.name == "notice":
+            self._say(text)
+        elif event.name.startswith("tool_"):
+            self._reply.step_ended()
+            line = tool_line(event, shutil.get_terminal_size().columns - 1)
+            if self._shows_activity and line:
+                self._say(line)
+
+    def tick(self, is_connected: bool) -> None:
+        if self._is_line_open and is_terminal(sys.stdout):
+            return  # a spinner would run over the text
+        what = "thinking" if is_connected else "waiting for the daemon to come back"
+        if what != self._waiting.what:
+            self._waiting.restart(what)
+        self._waiting.tick()
+
+    def finish(self, result: dict[str, Any]) -> None:
+        """Write what of the reply is not written yet, and end its line."""
+        self._write(self._reply.finish(str(result.get("text") or "")))
+        self.close()
+        sys.stdout.flush()
+
+    def close(self) -> None:
+        """Leave the terminal at the start of a line."""
+        self._waiting.clear()
+        if self._is_line_open:
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+            self._is_line_open = False
+
+    def _write(self, text: str) -> None:
+        if not text:
+            return
+        self._waiting.clear()
+        sys.stdout.write(text if self._is_safe else escaped(text))
+        sys.stdout.flush()
+        self._is_line_open = not text.endswith("\n")
+
+    def _say(self, text: str) -> None:
+        self._waiting.clear()
+        if self._is_line_open and is_terminal(sys.stdout):
+            self.close()
+        say(text)

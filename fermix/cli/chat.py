@@ -1,0 +1,77 @@
+"""`fermix chat`: a conversation, line by line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+
+import click
+
+from fermix.cli.ask import AskView
+from fermix.cli.door import Door
+from fermix.cli.options import examples, own_home
+from fermix.cli.talk import LEAVING, Talk
+from fermix.cli.terminal import has_style, is_terminal
+from fermix.errors import FermixError, OwnerError, UsageError
+from fermix.paths import Home
+
+
+@click.command(epilog=examples("fermix chat", "fermix chat --session work", "fermix chat --new"))
+@click.option("--session", metavar="NAME", help="The conversation to go on with (main).")
+@click.option("--new", "is_new", is_flag=True, help="Begin a conversation of its own.")
+def command(session: str | None, is_new: bool) -> None:
+    """Talk with fermix.
+
+    Enter sends, Alt-Enter begins a new line, Ctrl-C stops the answer, Ctrl-D leaves. Without a
+    terminal every line of standard input is a message.
+    """
+    if is_new and session is not None:
+        raise UsageError("--new and --session exclude each other.", hint="fermix chat --help")
+    chosen = f"chat-{datetime.now().astimezone():%Y%m%d-%H%M%S}" if is_new else session or "main"
+    chat(own_home(), chosen)
+
+
+def chat(home: Home, session: str) -> None:
+    """Talk in `session` until the person leaves."""
+    talk = Talk(Door(home, starts_private=True), session)
+    if is_terminal(sys.stdin) and is_terminal(sys.stdout) and has_style(sys.stdout):
+        from fermix.cli.chat_screen import chat_on_screen  # rich and prompt_toolkit are slow to import
+
+        chat_on_screen(home, talk)
+    else:
+        _chat_in_lines(talk)
+
+
+def _chat_in_lines(talk: Talk) -> None:
+    """Without a terminal: every line is a message, answers are plain text.
+
+    Raises: OwnerError when the last turn did not complete, so that a script notices.
+    """
+    failed: FermixError | None = None
+    for line in _lines():
+        if line in LEAVING:
+            break
+        try:
+            failed = None
+            talk.send(line, AskView())
+        except OwnerError as error:
+            failed = error
+            print(f"fermix: {error.message}", file=sys.stderr, flush=True)
+    if failed is not None:
+        raise failed
+
+
+def _lines() -> Iterator[str]:
+    """Lines of standard input that are not blank, as they come."""
+    is_asking = is_terminal(sys.stdin)
+    while True:
+        if is_asking:
+            sys.stderr.write("> ")
+            sys.stderr.flush()
+        line = sys.stdin.buffer.readline()
+        if not line:
+            return
+        text = line.decode("utf-8", "replace").strip()
+        if text:
+            yield text

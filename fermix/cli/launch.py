@@ -1,0 +1,149 @@
+"""Starts a daemon that outlives the command, and waits until it answers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fermix.cli.log_file import read_from, tail_position
+from fermix.cli.waiting import Waiting
+from fermix.errors import FermixError, NotRunning, OwnerError
+from fermix.ipc.client import open_connection
+from fermix.paths import Home
+
+START_TIMEOUT_S = 60.0
+"""Longest a daemon may take until it answers: a cold cache and a recovery after a crash included."""
+
+_PAUSE_S = 0.05
+_LOG_LINES = 8
+
+
+def own_command(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The words that start this very program again, frozen or from source."""
+    launcher = environment.get("FERMIX_EXE")
+    if launcher:
+        return (launcher,)
+    if getattr(sys, "frozen", False):
+        return (sys.executable,)
+    return (sys.executable, "-m", "fermix")
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A daemon on its way up."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+    log_position: int
+    """Where its own lines begin."""
+
+
+def launch(home: Home, *words: str) -> Launched:
+    """Start `fermix run` with these words, detached from this terminal, talking to the log.
+
+    Raises: OwnerError when the home or the program cannot be used.
+    """
+    try:
+        home.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        home.logs.mkdir(mode=0o700, exist_ok=True)
+        log = os.open(home.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as exc:
+        raise OwnerError(
+            f"The home '{home.root}' cannot be written: {exc.strerror}.",
+            hint="set FERMIX_HOME to a folder of yours",
+        ) from exc
+    position = tail_position(home.log)
+    argv = [*own_command(os.environ), "run", *words]
+    try:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=home.root,
+            env=_daemon_environment(home),
+            start_new_session=True,
+        )
+    except OSError as exc:
+        raise OwnerError(f"The daemon '{argv[0]}' cannot be started: {exc.strerror}.") from exc
+    finally:
+        os.close(log)
+    return Launched(process, home.log, position)
+
+
+def _daemon_environment(home: Home) -> dict[str, str]:
+    environment = {**os.environ, "FERMIX_HOME": str(home.root)}
+    if not getattr(sys, "frozen", False):
+        # `-m fermix` finds the checkout by the folder it is started in; the daemon is in its home.
+        checkout = str(Path(__file__).resolve().parents[2])
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [checkout, os.environ.get("PYTHONPATH")]))
+    return environment
+
+
+def wait_until_ready(
+    home: Home, launched: Launched, waiting: Waiting, *, timeout_s: float
+) -> dict[str, Any]:
+    """The daemon's status as soon as it is ready.
+
+    Another daemon that was started at the same moment and took the lease is as good.
+
+    Raises: OwnerError (`start_failed`) with the last lines it wrote when it ended or took too long.
+    """
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        waiting.tick()
+        status = _status(home)
+        if status is not None and status.get("state") != "starting":
+            return status
+        exit_code = launched.process.poll()
+        if exit_code is not None and status is None and not _is_leased(home):
+            raise _start_failed(f"The daemon ended while it started ({_ending(exit_code)}).", launched)
+        time.sleep(_PAUSE_S)
+    raise _start_failed(f"The daemon was not ready within {timeout_s:.3g} s.", launched)
+
+
+def _status(home: Home) -> dict[str, Any] | None:
+    """What the daemon says of itself; None while none answers."""
+    try:
+        with open_connection(home.socket, timeout_s=1.0) as connection:
+            return connection.call("status", {}, 1.0)
+    except NotRunning:
+        return None
+    except FermixError as error:
+        if error.code in ("daemon_lost", "deadline", "starting"):
+            return None
+        raise
+
+
+def _is_leased(home: Home) -> bool:
+    """Whether some process holds the home's lease; asked without touching the lock itself.
+
+    Taking the lock to find out, even for a moment, could make a starting daemon fail.
+    Source: proc(5), /proc/locks: "1: FLOCK ADVISORY WRITE pid major:minor:inode start end".
+    """
+    try:
+        inode = home.lease.stat().st_ino
+        locks = Path("/proc/locks").read_text()
+    except OSError:
+        return False
+    return any(f":{inode} " in line and "FLOCK" in line for line in locks.splitlines())
+
+
+def _ending(exit_code: int) -> str:
+    return f"exit code {exit_code}" if exit_code >= 0 else f"signal {-exit_code}"
+
+
+def _start_failed(message: str, launched: Launched) -> OwnerError:
+    """The daemon's own words for it where it had some, else the last lines of its log."""
+    lines = [line for line in read_from(launched.log, launched.log_position) if line.strip()]
+    spoken = [number for number, line in enumerate(lines) if line.startswith("fermix: ")]
+    shown = lines[spoken[-1] :] if spoken else lines
+    told = OwnerError("\n  ".join([message, *shown[-_LOG_LINES:]]), hint="fermix logs -n 50")
+    told.code = "start_failed"
+    return told

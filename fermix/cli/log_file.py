@@ -1,0 +1,129 @@
+"""Reads the log as a person wants it: its end, what comes next, one turn of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+_CHUNK_BYTES = 64 * 1024
+_POLL_S = 0.2
+_EVENT_START = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}")
+"""How a log line begins; lines that do not are the rest of the event above them."""
+
+
+def tail_position(path: Path) -> int:
+    """Where the next line will be written; 0 when there is no log."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def read_from(path: Path, position: int) -> list[str]:
+    """The lines after `position`, or the whole file when it was rotated since."""
+    try:
+        with path.open("rb") as log:
+            size = log.seek(0, 2)
+            log.seek(position if position <= size else 0)
+            return _text(log.read(_CHUNK_BYTES * 4)).splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def last_lines(path: Path, count: int, turn_id: str | None, *, end: int) -> list[str]:
+    """The last `count` lines over the rotated files too, oldest first; only of `turn_id` when given.
+
+    end: where to stop in the newest file, so that `follow` from there repeats nothing.
+    Raises: FileNotFoundError when nothing was logged yet.
+    """
+    files = [path, *_rotated(path)]
+    if not path.exists() and len(files) == 1:
+        raise FileNotFoundError(2, "No such file", str(path))
+    kept: deque[str] = deque()
+    for each in files:
+        try:
+            lines = deque(
+                _of_turn(_lines(each, end if each is path else None), turn_id),
+                maxlen=max(0, count - len(kept)),
+            )
+        except FileNotFoundError:  # rotated away meanwhile
+            continue
+        kept.extendleft(reversed(lines))
+        if len(kept) >= count:
+            break
+    return list(kept)
+
+
+def follow(path: Path, position: int, turn_id: str | None) -> Iterator[str]:
+    """Every line written after `position`, for ever; goes on in the new file after a rotation."""
+    return _of_turn(_follow(path, position), turn_id)
+
+
+def _follow(path: Path, position: int) -> Iterator[str]:
+    rest = b""
+    while True:
+        try:
+            log = path.open("rb")
+        except FileNotFoundError:
+            time.sleep(_POLL_S)
+            continue
+        with log:
+            log.seek(position)
+            inode = os.fstat(log.fileno()).st_ino
+            while True:
+                data = log.read(_CHUNK_BYTES)
+                if data:
+                    *lines, rest = (rest + data).split(b"\n")
+                    yield from map(_text, lines)
+                    continue
+                if _is_replaced(path, inode):
+                    # What was written between our last read and the rotation is read before leaving.
+                    *lines, rest = (rest + log.read()).split(b"\n")
+                    yield from map(_text, lines)
+                    break
+                if log.tell() > log.seek(0, 2):  # cut to zero in place
+                    log.seek(0)
+                time.sleep(_POLL_S)
+        if rest:
+            yield _text(rest)
+        rest, position = b"", 0
+
+
+def _is_replaced(path: Path, inode: int) -> bool:
+    try:
+        return path.stat().st_ino != inode
+    except FileNotFoundError:
+        return False  # between two names; the new file comes
+
+
+def _rotated(path: Path) -> list[Path]:
+    """fermix.log.1, fermix.log.2, … newest first."""
+    numbered = [each for each in path.parent.glob(f"{path.name}.*") if each.suffix[1:].isdecimal()]
+    return sorted(numbered, key=lambda each: int(each.suffix[1:]))
+
+
+def _lines(path: Path, end: int | None) -> Iterator[str]:
+    position = 0
+    with path.open("rb") as log:
+        for line in log:
+            position += len(line)
+            if end is not None and position > end:
+                return
+            yield _text(line.rstrip(b"\r\n"))
+
+
+def _of_turn(lines: Iterable[str], turn_id: str | None) -> Iterator[str]:
+    is_wanted = turn_id is None
+    for line in lines:
+        if turn_id is not None and _EVENT_START.match(line):
+            is_wanted = turn_id in line
+        if is_wanted:
+            yield line
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,48 @@
+"""The daemon's side of a chat: one message at a time, each followed to the end of its turn."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from fermix.cli.ask import AskView, acknowledge
+from fermix.cli.door import Door
+from fermix.cli.outgoing import message
+from fermix.cli.turn import PATIENCE_S, Interrupts, check_completed, follow
+from fermix.ipc.following import TurnWatch
+
+LEAVING = ("/quit", "/exit")
+_EARLIER_MESSAGES = 6
+_TIMEOUT_S = 10.0
+
+
+class Talk:
+    """A conversation with the daemon, whatever shows it."""
+
+    def __init__(self, door: Door, session: str) -> None:
+        self._door = door
+        self.session = session
+
+    def earlier(self) -> list[dict[str, Any]]:
+        """The last messages of the session, oldest first; also starts the daemon when none runs."""
+        params = {"session": self.session, "limit": _EARLIER_MESSAGES}
+        with self._door.open() as connection:
+            messages = connection.call("sessions.messages", params, _TIMEOUT_S).get("messages")
+        return [each for each in messages if isinstance(each, dict)] if isinstance(messages, list) else []
+
+    def send(self, text: str, view: AskView) -> None:
+        """Send a message and show its turn; Ctrl-C cancels it.
+
+        Raises: KeyboardInterrupt at the second Ctrl-C, OwnerError when the turn did not complete.
+        """
+        watch = TurnWatch(self._door.open, message(text, self.session, []), patience_s=PATIENCE_S)
+        with contextlib.closing(watch), Interrupts() as interrupts:
+            try:
+                result = follow(watch, view, interrupts, deadline=None)
+            except BaseException:
+                view.close()
+                raise
+            view.finish(result)
+            acknowledge(watch)
+        if interrupts.count == 0 or result.get("status") != "cancelled":
+            check_completed(result)
