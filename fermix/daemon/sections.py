@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from fermix.agent.settings import AgentSettings
-from fermix.config.decoding import decode
+from fermix.config.declare import Kind
+from fermix.config.decoding import Decoded, decode
+from fermix.config.home import check_private
 from fermix.config.schema import Schema
 from fermix.config.source import read_source
 from fermix.daemon.settings import RuntimeSettings
 from fermix.db.settings import DatabaseSettings
+from fermix.errors import ConfigError, FermixError, SettingInvalid
 from fermix.gateway.settings import GatewaySettings
 from fermix.ipc.settings import ControlSettings
 from fermix.paths import Home
 from fermix.process.settings import CommandSettings
 from fermix.providers.settings import LocalModelSettings, NamedProviderSettings, ProviderSettings
+from fermix.secrets import SecretStores
 from fermix.telemetry.settings import LogSettings
 from fermix.web.settings import HttpSettings
 
@@ -65,6 +70,34 @@ def load_settings(home: Home, environment: Mapping[str, str]) -> Settings:
     decoded = decode(SCHEMA, read_source(home.config), user_home=user_home(environment))
     if decoded.problems:
         raise decoded.problems[0]
+    return _settings(decoded)
+
+
+def find_problems(home: Home, environment: Mapping[str, str]) -> list[FermixError]:
+    """Everything that is wrong with the home's settings and the secrets they name."""
+    try:
+        if home.root.exists():
+            check_private(home.root)
+        source = read_source(home.config)
+    except ConfigError as exc:
+        return [exc]
+    decoded = decode(SCHEMA, source, user_home=user_home(environment))
+    stores = SecretStores(home, environment)
+    problems: list[FermixError] = [*decoded.problems, *_contradictions(decoded)]
+    for reference in _references(decoded):
+        try:
+            stores.resolve(reference)
+        except ConfigError as exc:
+            problems.append(exc)
+    return problems
+
+
+def user_home(environment: Mapping[str, str]) -> str:
+    """What `~` stands for."""
+    return environment.get("HOME") or str(Path.home())
+
+
+def _settings(decoded: Decoded) -> Settings:
     return Settings(
         agent=decoded.one(AgentSettings),
         gateway=decoded.one(GatewaySettings),
@@ -80,6 +113,23 @@ def load_settings(home: Home, environment: Mapping[str, str]) -> Settings:
     )
 
 
-def user_home(environment: Mapping[str, str]) -> str:
-    """What `~` stands for."""
-    return environment.get("HOME") or str(Path.home())
+def _contradictions(decoded: Decoded) -> Iterator[ConfigError]:
+    """Settings that are good by themselves and not together: set one after the other, they may pass by."""
+    name = decoded.one(ProviderSettings).name
+    known = ["local", *decoded.named(NamedProviderSettings)]
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        answer = f"Did you mean {near[0]!r}?" if near else f"Available: {', '.join(known)}."
+        yield SettingInvalid(
+            f"'provider.name' is {name!r}, but there is no [providers.{name}]. {answer}",
+            hint=f"fermix config set providers.{name}.base_url https://HOST/v1",
+        )
+
+
+def _references(decoded: Decoded) -> Iterator[str]:
+    for path, table in decoded.tables.items():
+        section = SCHEMA.section_at(path)
+        for setting in section.settings if section else ():
+            reference = getattr(table, setting.name)
+            if setting.kind is Kind.REFERENCE and reference is not None:
+                yield reference

@@ -1,0 +1,158 @@
+"""`fermix config`: reads and changes config.toml, with or without a running daemon."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from fermix.cli.config_view import as_toml, read_settings, shown_settings
+from fermix.cli.failure import Failure, show_failure
+from fermix.cli.options import examples, json_option, own_home, print_json
+from fermix.config import values
+from fermix.config.edits import Edit
+from fermix.config.home import prepare_home
+from fermix.config.source import read_source
+from fermix.config.writer import ConfigWriter
+from fermix.daemon.sections import SCHEMA, find_problems, user_home
+from fermix.errors import SettingUnknown
+
+
+@click.group(epilog=examples("fermix config show --defaults", "fermix config set gateway.running_turns 16"))
+def group() -> None:
+    """Read and change settings.
+
+    They stand in config.toml in the home; a KEY is SECTION.SETTING, as in gateway.running_turns.
+    A running fermix takes changes up when it is restarted.
+    """
+
+
+@group.command(
+    "get", epilog=examples("fermix config get http.port", "fermix config get provider.name --json")
+)
+@click.argument("key")
+@json_option
+def get_value(key: str, as_json: bool) -> None:
+    """Print the value that counts: from config.toml, else the default."""
+    shown = read_settings(own_home(), os.environ).one(key)
+    if as_json:
+        print_json(shown.facts())
+    else:
+        value = values.plain(shown.value)
+        print(value if isinstance(value, str) else "" if value is None else values.written(value))
+
+
+@group.command(
+    "set",
+    # A negative number is a value, not an option.
+    context_settings={"ignore_unknown_options": True},
+    epilog=examples(
+        "fermix config set gateway.running_turns 16",
+        "fermix config set http.names box.lan,box.example",
+        "fermix config set providers.mine.api_key @secret:mine",
+    ),
+)
+@click.argument("key")
+@click.argument("value")
+@json_option
+def set_value(key: str, value: str, as_json: bool) -> None:
+    """Write one setting into config.toml.
+
+    Comments and order stay; the previous file is kept as config.toml.bak. A list is written a,b.
+    A secret is never written itself, only its name: @secret:NAME.
+    """
+    home = own_home()
+    located = SCHEMA.locate(key)
+    toml_value = values.parse(located.setting, value, key=key)
+    decoded = values.decode(
+        located.setting, toml_value, key=key, place=lambda: "", user_home=user_home(os.environ)
+    )
+    prepare_home(home)
+    _apply([Edit(located.path, toml_value)])
+    if as_json:
+        print_json({"key": key, "value": values.plain(decoded)})
+    else:
+        print(f"{key} = {values.written(toml_value)}")
+
+
+@group.command(
+    epilog=examples("fermix config unset gateway.running_turns", "fermix config unset providers.mine")
+)
+@click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+@json_option
+def unset(keys: tuple[str, ...], as_json: bool) -> None:
+    """Take settings, or whole tables, out of config.toml: the defaults count again."""
+    source = read_source(own_home().config)
+    for key in keys:
+        if not _stands_in(source.document, key):
+            raise SettingUnknown(f"{key!r} is not set in {source.path}.", hint="fermix config show")
+    _apply([Edit(tuple(key.split(".")), None) for key in keys], based_on=source.digest)
+    if as_json:
+        print_json({"unset": list(keys)})
+    else:
+        print("\n".join(f"{key} is no longer set" for key in keys))
+
+
+@group.command(
+    epilog=examples("fermix config show", "fermix config show --defaults", "fermix config show --json")
+)
+@click.option(
+    "--defaults", "has_defaults", is_flag=True, help="Also what is not set, with what each is for."
+)
+@json_option
+def show(has_defaults: bool, as_json: bool) -> None:
+    """Print what config.toml sets; never a secret, only its name."""
+    found = read_settings(own_home(), os.environ)
+    shown = shown_settings(found, has_defaults=has_defaults)
+    if as_json:
+        print_json({"path": str(found.source.path), "settings": [each.facts() for each in shown]})
+    elif shown:
+        print(as_toml(shown, has_help=has_defaults))
+    else:
+        print("Nothing is set: every setting has its default (fermix config show --defaults).")
+
+
+@group.command(epilog=examples("fermix config check", "fermix config check --json"))
+@json_option
+@click.pass_context
+def check(context: click.Context, as_json: bool) -> None:
+    """Say everything that is wrong with config.toml and the secrets it names."""
+    home = own_home()
+    failures = [Failure.of(each) for each in find_problems(home, os.environ)]
+    if as_json:
+        told = [{"code": each.code, "message": each.message, "hint": each.hint} for each in failures]
+        answer: dict[str, Any] = {"path": str(home.config), "is_good": not told, "problems": told}
+        print_json({**answer, "error": told[0]} if told else answer)
+    else:
+        for each in failures:
+            show_failure(each, as_json=False)
+        if not failures:
+            print(f"{home.config} is good.")
+    if failures:
+        context.exit(1)
+
+
+@group.command(epilog=examples("fermix config path", '$EDITOR "$(fermix config path)"'))
+@json_option
+def path(as_json: bool) -> None:
+    """Print where config.toml is, or would be."""
+    config = own_home().config
+    if as_json:
+        print_json({"path": str(config), "exists": config.exists()})
+    else:
+        print(config)
+
+
+def _apply(edits: list[Edit], *, based_on: str | None = None) -> None:
+    home = own_home()
+    ConfigWriter(home.config, SCHEMA, user_home=user_home(os.environ)).apply(edits, based_on=based_on)
+
+
+def _stands_in(document: dict[str, object], key: str) -> bool:
+    found: object = document
+    for name in key.split("."):
+        if not isinstance(found, dict) or name not in found:
+            return False
+        found = found[name]
+    return True
