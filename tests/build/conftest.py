@@ -105,11 +105,15 @@ Packer = Callable[..., Launched]
 
 @pytest.fixture
 def pack(launcher: Path, tmp_path: Path) -> Iterator[Packer]:
-    """Packs an executable: `pack(label, size_bytes=…, segments=(…))`; all of one test share a cache."""
+    """Packs an executable: `pack(label, size_bytes=…, segments=(…), files=(…))`; one test, one cache."""
     packed: list[Launched] = []
 
     def build(
-        label: str = "one", *, size_bytes: int = 0, segments: tuple[str, ...] = ("program",)
+        label: str = "one",
+        *,
+        size_bytes: int = 0,
+        segments: tuple[str, ...] = ("program",),
+        files: tuple[str, ...] = (),
     ) -> Launched:
         folder = tmp_path / label
         (folder / "lib/deep").mkdir(parents=True)
@@ -118,6 +122,8 @@ def pack(launcher: Path, tmp_path: Path) -> Iterator[Packer]:
         program.chmod(0o755)
         (folder / "lib/deep/data").write_bytes(os.urandom(1000) + bytes(size_bytes))
         (folder / "lib/link").symlink_to("deep/data")
+        for name in files:
+            (folder / name).touch()
         packer = [sys.executable, str(CHECKOUT / "build/pack.py")]
         segment, out = tmp_path / f"{label}.segment", tmp_path / f"{label}.bin"
         subprocess.run([*packer, "segment", folder, segment, "--level", "1"], check=True, timeout=60)

@@ -84,7 +84,8 @@ def test_noexec_mount_is_passed_over(pack: Packer, tmp_path: Path, is_unpacked: 
         "HOME": str(tmp_path / "home"),
         "PATH": os.environ["PATH"],
     }
-    mounts = f"mount --bind '{launched.cache}' '{launched.cache}'; mount -o remount,bind,noexec '{launched.cache}'"
+    place = f"'{launched.cache}'"
+    mounts = f"mount --bind {place} {place}; mount -o remount,bind,noexec {place}"
     done = launched.run(mounts=mounts, environment=environment)
     assert done.stdout == "one \n"
     assert (
