@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -34,10 +35,11 @@ class OwnerDoor:
         self._kept_connections = kept_connections
         self._pool: HTTPConnectionPool | None = None
 
-    def post(
+    def send(
         self,
+        method: str,
         path: str,
-        body: bytes,
+        body: bytes | None,
         *,
         headers: Mapping[str, str],
         cancel: Cancel,
@@ -53,38 +55,6 @@ class OwnerDoor:
         Raises: Unreachable (nothing was sent), ConnectionLost, RedirectRefused, Cancelled,
         DeadlineExceeded.
         """
-        return self._send("POST", path, body, headers, cancel, deadline, idle_timeout_s, limit_bytes)
-
-    def get(
-        self,
-        path: str,
-        *,
-        headers: Mapping[str, str],
-        cancel: Cancel,
-        deadline: Deadline,
-        idle_timeout_s: float = 60.0,
-        limit_bytes: int = _LIMIT_BYTES,
-    ) -> Response:
-        """As `post`, without a body."""
-        return self._send("GET", path, None, headers, cancel, deadline, idle_timeout_s, limit_bytes)
-
-    def close(self) -> None:
-        """End the kept connections; the next request opens new ones."""
-        if self._pool is not None:
-            self._pool.close()
-            self._pool = None
-
-    def _send(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        headers: Mapping[str, str],
-        cancel: Cancel,
-        deadline: Deadline,
-        idle_timeout_s: float,
-        limit_bytes: int,
-    ) -> Response:
         from urllib3.exceptions import HTTPError, NewConnectionError, SSLError  # lazy: 130 ms
 
         pool = self._connections()
@@ -116,6 +86,20 @@ class OwnerDoor:
         return Response(
             raw, cancel=cancel, deadline=deadline, idle_timeout_s=idle_timeout_s, limit_bytes=limit_bytes
         )
+
+    def is_listening(self, *, timeout_s: float) -> bool:
+        """Whether something takes connections there, without loading what requests need."""
+        try:
+            socket.create_connection((self.address.host, self.address.port), timeout=timeout_s).close()
+        except OSError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """End the kept connections; the next request opens new ones."""
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
 
     def _translated(self, error: Exception) -> ConnectionLost | Unreachable:
         from urllib3.exceptions import ConnectTimeoutError, NameResolutionError

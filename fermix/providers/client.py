@@ -12,6 +12,7 @@ from fermix.errors import (
     DeadlineExceeded,
     FermixError,
     NetworkError,
+    ProviderError,
     ResponseTooLarge,
     Unreachable,
 )
@@ -59,24 +60,26 @@ class HttpProvider:
     def stream(self, request: ModelRequest) -> Iterator[StreamEvent]:
         """See `Provider.stream`."""
         deadline = request.deadline.sooner(self._timeout_s)
-        return retried(lambda: self._attempt(request, deadline), cancel=request.cancel, deadline=deadline)
+        return retried(lambda: self.attempt(request, deadline), cancel=request.cancel, deadline=deadline)
+
+    def attempt(self, request: ModelRequest, deadline: Deadline) -> Iterator[StreamEvent]:
+        """As `stream`, asked only once."""
+        try:
+            yield from self._answer(request, deadline)
+        except FermixError as error:
+            yield failed_from(error, self.name, is_over=deadline.is_over())
 
     def notice(self) -> str | None:
         return None
 
-    def close(self) -> None:
+    def stop(self, timeout_s: float) -> None:
         """End the kept connections."""
         self._door.close()
 
-    def _attempt(self, request: ModelRequest, deadline: Deadline) -> Iterator[StreamEvent]:
-        try:
-            yield from self._answer(request, deadline)
-        except FermixError as error:
-            yield _failed(error, self.name, is_over=deadline.is_over())
-
     def _answer(self, request: ModelRequest, deadline: Deadline) -> Iterator[StreamEvent]:
         body = self._api.encode(request, self._route)
-        response = self._door.post(
+        response = self._door.send(
+            "POST",
             self._api.path,
             body,
             headers=self._api.headers(self._key()),
@@ -143,7 +146,7 @@ def _error_body(response: Response) -> bytes:
     return body[:_ERROR_BODY_BYTES]
 
 
-def _failed(error: FermixError, name: str, *, is_over: bool) -> Failed:
+def failed_from(error: FermixError, name: str, *, is_over: bool) -> Failed:
     """What a failure below the wire means to the one who asked."""
     message = f"{name}: {error.message}"
     match error:
@@ -160,4 +163,5 @@ def _failed(error: FermixError, name: str, *, is_over: bool) -> Failed:
         case NetworkError():
             return Failed(FailureKind.INVALID_REQUEST, message, retryable=False)
     hint = f" {error.hint}" if error.hint else ""
-    return Failed(FailureKind.AUTH, message + hint, retryable=False)
+    kind = FailureKind.PROVIDER_UNAVAILABLE if isinstance(error, ProviderError) else FailureKind.AUTH
+    return Failed(kind, message + hint, retryable=False)

@@ -100,9 +100,18 @@ class ModelLimits:
 class Provider(Protocol):
     """A model that can be asked."""
 
-    name: str
-    model: str
-    limits: ModelLimits
+    @property
+    def name(self) -> str:
+        """As in the settings."""
+        ...
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def limits(self) -> ModelLimits:
+        """What fits now; may change between two turns, when the model does."""
+        ...
 
     def stream(self, request: ModelRequest) -> Iterator[StreamEvent]:
         """Yield deltas, then exactly one `Done` or `Failed`.
@@ -114,4 +123,8 @@ class Provider(Protocol):
 
     def notice(self) -> str | None:
         """What a person should be told once about this provider; None when nothing."""
+        ...
+
+    def stop(self, timeout_s: float) -> None:
+        """Give back connections and helper processes; a later request opens them again."""
         ...
