@@ -100,7 +100,8 @@ class Schema:
             return f"Did you mean {near[0]!r}?" if near else f"Sections: {', '.join(sorted(sections))}."
         # A named section is compared under the name that was written in its place.
         names = {each.name: [_written_name(each, path)] for each in self.sections if each.is_named}
-        near = difflib.get_close_matches(".".join(path), [each.key for each in self.keys(names)], n=1)
+        known = [*sections, *(each.key for each in self.keys(names))]
+        near = difflib.get_close_matches(".".join(path), known, n=1)
         if near:
             return f"Did you mean {near[0]!r}?"
         section = self.section_at(path[:-1])

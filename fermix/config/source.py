@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from fermix.config.positions import lines_of, longest_key
+from fermix.config.regular import open_regular
 from fermix.errors import ConfigError, HomeUnsafe
 
 SIZE_LIMIT_BYTES = 256 * 1024
@@ -92,8 +93,7 @@ def read_bytes(path: Path) -> bytes | None:
     Raises: ConfigError, HomeUnsafe.
     """
     try:
-        # O_NONBLOCK: a pipe put in the file's place must not hang us.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        stream = open_regular(path)
     except FileNotFoundError:
         if path.is_symlink():
             raise ConfigError(
@@ -105,8 +105,8 @@ def read_bytes(path: Path) -> bytes | None:
         raise ConfigError(
             f"Cannot read {path}: {_reason(exc)}.", hint=f"ls -l {shlex.quote(str(path))}"
         ) from exc
-    with os.fdopen(descriptor, "rb") as stream:
-        _refuse_unsafe(path, os.fstat(descriptor))
+    with stream:
+        _refuse_unsafe(path, os.fstat(stream.fileno()))
         try:
             raw = stream.read(SIZE_LIMIT_BYTES + 1)
         except OSError as exc:
@@ -119,8 +119,6 @@ def read_bytes(path: Path) -> bytes | None:
 
 
 def _refuse_unsafe(path: Path, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise ConfigError(f"{path} is not a regular file.", hint=f"ls -ld {shlex.quote(str(path))}")
     # Group-writable is let through: dotfile checkouts under umask 002 are, and that group is the owner's.
     if found.st_mode & stat.S_IWOTH:
         raise HomeUnsafe(

@@ -12,6 +12,7 @@ from pathlib import Path
 from fermix.config.atomic import write_atomically
 from fermix.config.home import check_private
 from fermix.config.references import is_secret_name
+from fermix.config.regular import open_regular
 from fermix.errors import ConfigError, HomeUnsafe
 from fermix.secret import Secret
 from fermix.secrets.port import SIZE_LIMIT_BYTES, check_name
@@ -34,13 +35,12 @@ class FileSecrets:
         path = self._folder / check_name(name)
         with _explained(path):
             try:
-                # O_NONBLOCK: a pipe put in the file's place must not hang us.
-                descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                stream = open_regular(path)
             except FileNotFoundError:
                 return None
-            with os.fdopen(descriptor, "rb") as stream:
+            with stream:
                 check_private(self._folder)
-                _refuse_unsafe(path, os.fstat(descriptor))
+                _refuse_unsafe(path, os.fstat(stream.fileno()))
                 raw = stream.read(SIZE_LIMIT_BYTES + 1)
         return Secret(_decode(path, raw))
 
@@ -84,8 +84,6 @@ class FileSecrets:
 
 
 def _refuse_unsafe(path: Path, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise ConfigError(f"{path} is not a regular file.", hint=f"ls -ld {shlex.quote(str(path))}")
     if found.st_uid not in (os.geteuid(), 0):
         raise HomeUnsafe(
             f"{path} belongs to user {found.st_uid}, and fermix runs as user {os.geteuid()}.",

@@ -1,0 +1,252 @@
+"""config.toml is changed key by key, whole or not at all, and never over someone else's change."""
+
+from __future__ import annotations
+
+import os
+import resource
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fermix.config.edits import Edit, edited
+from fermix.config.source import parse_source
+from fermix.config.writer import ConfigWriter, backup_of
+from fermix.errors import ConfigChanged, ConfigError, SettingInvalid, SettingUnknown
+from tests.config.settings import SCHEMA
+
+HAND_WRITTEN = """\
+# mine
+
+[gateway]  # the gate
+running_turns = 3   # enough
+names = [
+  "a",  # first
+]
+
+# about telegram
+[channels.telegram]
+owner = 12345
+"""
+
+
+def writer(path: Path) -> ConfigWriter:
+    return ConfigWriter(path, SCHEMA, user_home="/home/me")
+
+
+def change(text: str, key: str, value: object) -> str:
+    source = parse_source(Path("c.toml"), text.encode())
+    return edited(source, [Edit(tuple(key.split(".")), value)]).decode()
+
+
+def in_child(work: Callable[[], object]) -> int:
+    """The id of a process that does the work; it ends with 0 when that did not raise."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    return child
+
+
+def ended(child: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_changed_value_leaves_every_other_character() -> None:
+    assert change(HAND_WRITTEN, "gateway.running_turns", 9) == HAND_WRITTEN.replace(
+        "turns = 3 ", "turns = 9 "
+    )
+
+
+def test_a_new_key_stands_below_its_table_not_below_the_next_ones_comment() -> None:
+    text = change(HAND_WRITTEN, "gateway.level", "debug")
+
+    assert text == HAND_WRITTEN.replace("]\n\n# about", ']\nlevel = "debug"\n\n# about')
+
+
+def test_a_new_table_stands_at_the_end() -> None:
+    text = change(HAND_WRITTEN, "providers.mine.model", "m")
+
+    assert text == HAND_WRITTEN + '\n[providers.mine]\nmodel = "m"\n'
+
+
+def test_the_last_key_taken_out_takes_its_table_along() -> None:
+    assert change("[gateway]\nlevel = 'info'\n\n[channels.telegram]\nlow = 1\n", "gateway.level", None) == (
+        "[channels.telegram]\nlow = 1\n"
+    )
+
+
+def test_a_comment_keeps_its_table() -> None:
+    assert change("[gateway]\n# loud\nlevel = 'info'\n", "gateway.level", None) == "[gateway]\n# loud\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gateway = { running_turns = 1 }\n",
+        "gateway.running_turns = 1\n",
+        "[channels.telegram]\nlow = 1\n\n[gateway]\n\n[providers.a]\n",
+        "[providers.a]\n[gateway]\n[providers.b]\n[channels]\ntelegram = {low = 1}\n",
+    ],
+)
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("gateway.running_turns", 5),
+        ("channels.telegram.low", 0),
+        ("providers.b.model", "m"),
+        ("providers.z.model", "m"),
+    ],
+)
+def test_every_way_of_writing_tables_can_be_edited(text: str, key: str, value: object) -> None:
+    document: object = tomllib.loads(change(text, key, value))
+
+    for name in key.split("."):
+        assert isinstance(document, dict)
+        document = document[name]
+    assert document == value
+
+
+def test_line_ends_and_byte_order_mark_are_kept() -> None:
+    raw = b"\xef\xbb\xbf[gateway]\r\nlevel = 'info'\r\n"
+
+    changed = edited(parse_source(Path("c.toml"), raw), [Edit(("gateway", "running_turns"), 2)])
+
+    assert changed == raw + b"running_turns = 2\r\n"
+
+
+@given(
+    turns=st.integers(1, 1000),
+    names=st.lists(st.text(st.characters(exclude_characters="\0\ufeff", exclude_categories=("Cs",)))),
+    path=st.sampled_from(["/srv/a", "~/ü", "/with 'quotes\" and \\ and\ttab"]),
+)
+def test_whatever_is_set_is_what_is_read_again(turns: int, names: list[str], path: str) -> None:
+    edits = [
+        Edit(("gateway", "running_turns"), turns),
+        Edit(("gateway", "names"), names),
+        Edit(("gateway", "folder"), path),
+    ]
+
+    document = tomllib.loads(edited(parse_source(Path("c.toml"), HAND_WRITTEN.encode()), edits).decode())
+
+    assert document["gateway"] == {"running_turns": turns, "names": names, "folder": path}
+    assert document["channels"] == {"telegram": {"owner": 12345}}
+
+
+def test_a_new_file_is_private_and_a_kept_one_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+
+    writer(path).apply([Edit(("gateway", "running_turns"), 2)])
+    first = path.stat().st_mode & 0o777
+    path.chmod(0o640)
+    writer(path).apply([Edit(("gateway", "running_turns"), 3)])
+
+    assert (first, path.stat().st_mode & 0o777) == (0o600, 0o640)
+
+
+def test_the_previous_file_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(HAND_WRITTEN)
+
+    writer(path).apply([Edit(("gateway", "running_turns"), 9)])
+
+    assert backup_of(path).read_text() == HAND_WRITTEN
+    assert backup_of(path).stat().st_mode & 0o777 == 0o600
+
+
+def test_nothing_is_written_when_nothing_changes(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(HAND_WRITTEN)
+    before = path.stat()
+
+    writer(path).apply([Edit(("gateway", "running_turns"), 3)])
+
+    assert path.stat().st_ino == before.st_ino
+    assert not backup_of(path).exists()
+
+
+def test_someone_elses_change_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(HAND_WRITTEN)
+    seen = parse_source(path, path.read_bytes())
+    path.write_text("[gateway]\nlevel = 'debug'\n")
+
+    with pytest.raises(ConfigChanged):
+        writer(path).apply([Edit(("gateway", "running_turns"), 9)], based_on=seen.digest)
+
+    assert path.read_text() == "[gateway]\nlevel = 'debug'\n"
+
+
+def test_a_file_made_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    absent = parse_source(path, b"")
+    path.write_text(HAND_WRITTEN)
+
+    with pytest.raises(ConfigChanged):
+        writer(path).apply([Edit(("gateway", "running_turns"), 9)], based_on=absent.digest)
+
+
+def test_edits_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    children = [
+        in_child(lambda edit=edit: writer(path).apply([edit]))
+        for edit in (Edit(("providers", f"p{number}", "model"), "m") for number in range(16))
+    ]
+
+    assert [ended(child) for child in children] == [0] * 16
+    assert len(tomllib.loads(path.read_text())["providers"]) == 16
+
+
+@pytest.mark.parametrize(
+    ("edit", "error"),
+    [
+        (Edit(("gateway", "running_turns"), 0), SettingInvalid),
+        (Edit(("gateway", "runing_turns"), 1), SettingUnknown),
+        (Edit(("channels", "telegram", "low"), 5), SettingInvalid),
+    ],
+)
+def test_what_would_not_load_is_not_written(tmp_path: Path, edit: Edit, error: type[ConfigError]) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(HAND_WRITTEN)
+
+    with pytest.raises(error):
+        writer(path).apply([edit])
+
+    assert path.read_text() == HAND_WRITTEN
+
+
+def test_a_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:
+    real = tmp_path / "dotfiles" / "fermix.toml"
+    real.parent.mkdir()
+    real.write_text(HAND_WRITTEN)
+    home = tmp_path / "home"
+    home.mkdir()
+    path = home / "config.toml"
+    path.symlink_to("../dotfiles/fermix.toml")
+
+    writer(path).apply([Edit(("gateway", "running_turns"), 9)])
+
+    assert path.is_symlink()
+    assert "running_turns = 9" in real.read_text()
+    assert [each.name for each in real.parent.iterdir()] == ["fermix.toml"]
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(HAND_WRITTEN)
+
+    def write_into_full_disk() -> None:
+        # A file size limit of its own stands for the full disk.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16))
+        with pytest.raises(ConfigError, match="The file is as it was"):
+            writer(path).apply([Edit(("gateway", "running_turns"), 9)])
+
+    assert ended(in_child(write_into_full_disk)) == 0
+    assert path.read_text() == HAND_WRITTEN
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["config.toml", "config.toml.lock"]
