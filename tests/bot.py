@@ -99,7 +99,7 @@ class Bot:
     def __init__(
         self, model: Model, *, argv: tuple[str, ...] = SOURCE, config: str = "", full: bool = False
     ) -> None:
-        """`argv`: the daemon to run; `config`: more lines for config.toml; `full`: with HTTP, on a free port."""
+        """`argv`: the daemon to run; `config`: more of config.toml; `full`: with HTTP, on a free port."""
         self.root = Path(tempfile.mkdtemp(prefix="fx-"))
         self.home = self.root / "home"
         self.home.mkdir(mode=0o700)
@@ -110,6 +110,8 @@ class Bot:
             f'[provider]\nname = "scripted"\n[providers.scripted]\nbase_url = "{model.base_url}"\n'
             f'model = "scripted"\n[http]\nport = 0\n{config}'
         )
+        if "[runtime]" not in config:
+            text += "\n[runtime]\ndrain_s = 1.0\n"
         (self.home / "config.toml").write_text(text)
         (self.home / "config.toml").chmod(0o600)
 
