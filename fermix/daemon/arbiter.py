@@ -162,6 +162,7 @@ class DaemonArbiter(Arbiter):
         worker = RuntimeWorker(
             self.worker_age, self.pid, [], self.app, round(self._hub_killed_s), self.cfg, server_log
         )
+        worker.tmp.notify()  # its life counts from here, should it hang before its first beat
         pid = fork_gevent()
         if pid == 0:
             worker.live(self.launch, self._inherited_mask)

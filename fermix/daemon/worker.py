@@ -35,6 +35,9 @@ BOOT_FAILED = 3
 FAILED = 1
 """Exit status of a worker whose runtime gave up; the next one may do better."""
 
+_READY_BIT = 0o100
+"""Set in the mode of the heartbeat file; writing to the file would change the time that is the heartbeat."""
+
 _WAIT_S = 60.0
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -48,7 +51,7 @@ class RuntimeWorker(GeventWorker):
     @property
     def was_ready(self) -> bool:
         """Whether it came so far as to take messages in; the arbiter reads it, also after its death."""
-        return os.fstat(self.tmp.fileno()).st_size > 0
+        return bool(os.fstat(self.tmp.fileno()).st_mode & _READY_BIT)
 
     def live(self, launch: Launch, inherited_mask: Iterable[int]) -> None:
         """The whole life of the process, right after the fork; never returns."""
@@ -144,7 +147,7 @@ class RuntimeWorker(GeventWorker):
             self._finish(BOOT_FAILED)
             return
         self._is_ready = True
-        os.pwrite(self.tmp.fileno(), b"r", 0)
+        os.fchmod(self.tmp.fileno(), 0o600 | _READY_BIT)
         log.info("Ready after %d ms", (time.monotonic() - self._started_s) * 1000)
         try:
             while not self._runtime.wait(_WAIT_S):
@@ -183,8 +186,7 @@ class RuntimeWorker(GeventWorker):
         elif number == signal.SIGUSR1:
             stacks = io.StringIO()
             gevent.util.print_run_info(file=stacks)
-            for line in stacks.getvalue().splitlines():
-                log.info("Stacks: %s", line)
+            log.info("Stacks of all greenlets and threads", extra={"block": stacks.getvalue()})
 
     def _tell(self, name: str, act: Callable[[RuntimePort], Any]) -> None:
         if self._runtime is not None and self._is_ready:

@@ -55,6 +55,9 @@ class LineFormatter(logging.Formatter):
         )
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
+        block = getattr(record, "block", None)  # many lines of our own making, given as `extra`
+        if block:
+            line += f"\n{block}"
         return redacted(line)
 
 

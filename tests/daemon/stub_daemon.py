@@ -1,7 +1,7 @@
 """A daemon with a stub for its runtime, run as a process of its own: `python -m tests.daemon.stub_daemon`.
 
-Arguments: the mode, then any of `fail`, `crash`, `refuse`, `slow`, `endless`. Its control socket takes one line
-per connection and answers one.
+Arguments: the mode, then any of `refuse`, `crash`, `die`, `slow`, `endless`. Its control socket takes one
+line per connection and answers one.
 """
 
 from gevent import monkey
@@ -15,8 +15,10 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 from gevent import socket
+from gevent.event import Event
 
 from fermix.daemon.mode import Mode
 from fermix.daemon.run import serve
@@ -34,13 +36,18 @@ class StubRuntime:
     """Answers `ping`, blocks its hub or works on request, and writes down what is asked of it."""
 
     def __init__(
-        self, settings: Settings, home: Home, control: socket.socket, mode: Mode, environment: Mapping[str, str]
+        self,
+        settings: Settings,
+        home: Home,
+        control: socket.socket,
+        mode: Mode,
+        environment: Mapping[str, str],
     ) -> None:
         self.home = home
         self.control = control
         self.tasks = TaskGroup("stub")
         self.started_s = time.monotonic()
-        self.is_failed = False
+        self.failed = Event()
         self.running = 0
 
     def start(self) -> None:
@@ -56,10 +63,8 @@ class StubRuntime:
         self.tasks.start(self._accept, name="accept")
 
     def wait(self, timeout_s: float) -> bool:
-        for _ in range(int(timeout_s / 0.05)):
-            if self.is_failed:
-                raise ValueError("the tree gave up")
-            sleep(0.05)
+        if self.failed.wait(timeout_s):
+            raise ValueError("the tree gave up")
         return False
 
     def drain(self, timeout_s: float) -> None:
@@ -101,7 +106,7 @@ class StubRuntime:
             elif word == "regex":  # C of CPython's own that never looks at signals or other threads
                 re.match(r"(a+)+$", "a" * 60 + "b")
             elif word == "fail":
-                self.is_failed = True
+                self.failed.set()
 
     def _note(self, word: str) -> None:
         with (self.home.root / "diary").open("a") as diary:
@@ -109,4 +114,8 @@ class StubRuntime:
 
 
 if __name__ == "__main__":
-    sys.exit(serve(Home.find(os.environ), Mode(sys.argv[1]), os.environ, make_runtime=StubRuntime))
+    sys.exit(
+        serve(
+            Home(Path(os.environ["FERMIX_HOME"])), Mode(sys.argv[1]), os.environ, make_runtime=StubRuntime
+        )
+    )
