@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -190,8 +191,7 @@ class Database:
     def _open(self, connection: Connection, migrations: list[migrate.Migration]) -> list[migrate.Migration]:
         """On the writer's thread, before anybody else has a connection; what was migrated."""
         migrate.refuse_newer(connection.native, migrations, self._path)
-        journal_mode = connection.pragma_text(f"journal_mode = {self._settings.journal_mode}")
-        self._journal_mode = journal_mode.lower()
+        self._journal_mode = _set_journal_mode(connection, self._settings.journal_mode)
         applied = migrate.migrate(connection.native, migrations)
         self._schema = len(migrations)
         return applied
@@ -240,6 +240,17 @@ class Database:
 
     def _closed(self) -> StoreClosed:
         return StoreClosed(f"The database '{self._path}' is not open.")
+
+
+def _set_journal_mode(connection: Connection, wanted: str) -> str:
+    """The mode the file is in after asking for `wanted`: SQLite keeps the old one where it must."""
+    try:
+        return connection.pragma_text(f"journal_mode = {wanted}")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise
+        # Another process has it open in the other mode; both can work in that one.
+        return connection.pragma_text("journal_mode")
 
 
 def _refuse_inside_work(verb: str) -> None:

@@ -71,6 +71,5 @@ def _native(error: BaseException) -> sqlite3.Error | None:
     """The driver's own error: `error`, or the one peewee wrapped into it."""
     if isinstance(error, sqlite3.Error):
         return error
-    if isinstance(error, peewee.PeeweeException):
-        return next((part for part in error.args if isinstance(part, sqlite3.Error)), None)
-    return None
+    wrapped = getattr(error, "orig", None) if isinstance(error, peewee.PeeweeException) else None
+    return wrapped if isinstance(wrapped, sqlite3.Error) else None

@@ -1,0 +1,165 @@
+"""The cache of recent messages: small, and never wrong about what is in the store."""
+
+import random
+
+import gevent
+import pytest
+
+from fermix.conversations import ConversationStore, Histories
+from fermix.messages import AssistantMessage, ConversationKey, ToolCall, ToolMessage, UserMessage
+
+
+@pytest.fixture
+def ids(store):
+    return [store.open(ConversationKey("local", str(number))).id for number in range(4)]
+
+
+def user(*texts):
+    return [UserMessage(text) for text in texts]
+
+
+def tool_steps(count):
+    """An assistant's call with `count` results."""
+    calls = tuple(ToolCall(f"c{number}", "shell", {}) for number in range(count))
+    return [AssistantMessage("", calls), *(ToolMessage(call.id, "shell", "out") for call in calls)]
+
+
+def test_miss_loads_the_tail_and_a_hit_does_not(store, append, ids):
+    append(ids[0], user("a", "b", "c"))
+    histories = Histories(store, messages=2)
+
+    assert histories.get(ids[0]) == user("b", "c")
+    append(ids[0], user("not told"))
+    assert histories.get(ids[0]) == user("b", "c")
+
+
+def test_extend_adds_what_was_committed(store, append, ids):
+    histories = Histories(store)
+    assert histories.get(ids[0]) == []
+
+    append(ids[0], user("a"))
+    histories.extend(ids[0], user("a"))
+
+    assert histories.get(ids[0]) == user("a")
+
+
+def test_conversation_evicted_in_the_middle_of_a_turn_loses_nothing(store, append, ids):
+    histories = Histories(store, conversations=1)
+    histories.get(ids[0])
+    append(ids[0], user("first"))
+    histories.extend(ids[0], user("first"))
+
+    histories.get(ids[1])
+    append(ids[0], user("second"))
+    histories.extend(ids[0], user("second"))
+
+    assert len(histories) == 1
+    assert histories.get(ids[0]) == user("first", "second")
+
+
+def test_what_is_returned_is_the_callers_own(store, append, ids):
+    histories = Histories(store)
+    append(ids[0], user("a"))
+
+    histories.get(ids[0]).clear()
+
+    assert histories.get(ids[0]) == user("a")
+
+
+class ChangedMeanwhile(ConversationStore):
+    """A store whose conversation grows between a load's read and its return."""
+
+    def __init__(self, db, clock, change):
+        super().__init__(db, clock)
+        self._change = change
+
+    def recent(self, conversation_id, limit):
+        stored = super().recent(conversation_id, limit)
+        if self._change:
+            self._change.pop()()
+        return stored
+
+
+def test_message_committed_during_a_load_is_not_missed(db, store, append, ids):
+    def grow():
+        append(ids[0], user("new"))
+        histories.extend(ids[0], user("new"))
+
+    histories = Histories(ChangedMeanwhile(db, store._clock, [grow]))
+    append(ids[0], user("old"))
+
+    assert histories.get(ids[0]) == user("old", "new")
+    assert histories.get(ids[0]) == user("old", "new")
+
+
+def test_never_begins_with_a_result(store, append, ids):
+    talk = [*user("go"), *tool_steps(5)]
+    append(ids[0], talk)
+    histories = Histories(store, messages=4)
+
+    assert histories.get(ids[0]) == talk[1:]
+
+    longer = [*user("again"), *tool_steps(3)]
+    for message in longer:
+        append(ids[0], [message])
+        histories.extend(ids[0], [message])
+        assert not isinstance(histories.get(ids[0])[0], ToolMessage)
+    histories.forget(ids[0])
+    assert histories.get(ids[0]) == longer[1:]
+
+
+def test_long_talk_stays_bounded(store, append, ids):
+    histories = Histories(store, messages=20)
+    histories.get(ids[0])
+    for number in range(200):
+        append(ids[0], user(str(number)))
+        histories.extend(ids[0], user(str(number)))
+        held = histories.get(ids[0])
+        assert len(held) <= 25
+        assert held[-1].text == str(number)
+    assert len(held) >= 20
+
+
+def test_memory_in_all_is_bounded(store, append, ids):
+    histories = Histories(store, characters=10_000)
+    for one in ids:
+        append(one, user("x" * 4000))
+        histories.get(one)
+
+    assert len(histories) == 2
+    assert histories.get(ids[0]) == user("x" * 4000)
+
+
+def test_least_recently_used_goes_first(store, append, ids):
+    histories = Histories(store, conversations=2)
+    for one in ids[:2]:
+        append(one, user("kept"))
+        histories.get(one)
+    histories.get(ids[0])
+    histories.get(ids[2])
+    append(ids[0], user("not told"))
+    append(ids[1], user("not told"))
+
+    assert histories.get(ids[0]) == user("kept")
+    assert histories.get(ids[1]) == user("kept", "not told")
+
+
+def test_many_turns_at_once_in_a_small_cache_agree_with_the_store(store, append, ids):
+    histories = Histories(store, conversations=2, messages=10)
+
+    def turns(one, seed):
+        seeded = random.Random(seed)
+        for number in range(15):
+            histories.get(one)
+            step = [*user(str(number)), *tool_steps(seeded.randint(0, 3)), AssistantMessage("ok")]
+            for message in step:
+                append(one, [message])
+                histories.extend(one, [message])
+                gevent.sleep(0)
+                held = histories.get(one)
+                whole = [stored.message for stored in store.tail(one, 1000)]
+                assert whole[-len(held) :] == held
+                assert not isinstance(held[0], ToolMessage)
+
+    running = [gevent.spawn(turns, one, seed) for seed, one in enumerate(ids)]
+    gevent.joinall(running, timeout=60, raise_error=True)
