@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -109,9 +110,9 @@ class Fermix:
                 time.sleep(0.05)
 
 
-@pytest.fixture(params=["source", pytest.param("binary", marks=pytest.mark.binary)])
-def fermix(request: pytest.FixtureRequest) -> Iterator[Fermix]:
-    """The command from source and as the frozen binary, each test with a new home and clean environment."""
+@contextmanager
+def installed(argv: tuple[str, ...], **more: str) -> Iterator[Fermix]:
+    """A command with a new home and a clean environment, and nothing of it left afterwards."""
     root = Path(tempfile.mkdtemp(prefix="fx-"))  # short: a socket's path has 107 bytes
     environment = {
         "HOME": str(root),
@@ -120,13 +121,32 @@ def fermix(request: pytest.FixtureRequest) -> Iterator[Fermix]:
         "LANG": "C.UTF-8",
         "TERM": "dumb",
     }
-    if request.param == "binary":
-        argv = (str(request.config.getoption("--binary").resolve()),)
-        environment["FERMIX_RUNTIME_DIR"] = str(CHECKOUT / "dist/unpacked")  # unpacked once for all tests
-    else:
-        argv = (sys.executable, "-m", "fermix")
-        environment["PYTHONPATH"] = str(CHECKOUT)
-    command = Fermix(argv, root, environment)
-    yield command
-    command.end_daemon()
-    shutil.rmtree(root, ignore_errors=True)
+    command = Fermix(argv, root, {**environment, **more})
+    try:
+        yield command
+    finally:
+        command.end_daemon()
+        shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture
+def binary(request: pytest.FixtureRequest) -> Iterator[Fermix]:
+    """The frozen executable; a test that asks for it is marked `binary`."""
+    path = request.config.getoption("--binary").resolve()
+    # Unpacked once for all tests, out of reach of the developer's own cache.
+    with installed((str(path),), FERMIX_RUNTIME_DIR=str(CHECKOUT / "dist/unpacked")) as command:
+        yield command
+
+
+@pytest.fixture
+def source() -> Iterator[Fermix]:
+    """The command as it runs from a checkout."""
+    with installed((sys.executable, "-m", "fermix"), PYTHONPATH=str(CHECKOUT)) as command:
+        yield command
+
+
+@pytest.fixture(params=["source", pytest.param("binary", marks=pytest.mark.binary)])
+def fermix(request: pytest.FixtureRequest) -> Fermix:
+    """The command from source and as the frozen binary: every test runs with both."""
+    command: Fermix = request.getfixturevalue(request.param)
+    return command
