@@ -1,0 +1,54 @@
+"""Every report that touches what is built has a test that exists, or a reason."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+CASES = tomllib.loads((CHECKOUT / "tests/cases.toml").read_text())
+REPORTS = CHECKOUT.parent / "shared/cases"
+"""The lists of reports lie beside the checkout; a clone elsewhere does without."""
+
+REQUIRED = {f"R{number}" for number in (*range(167, 185), 189, 190)}
+"""The rows of what is built so far; `PREFIXES` says the same in the words of the list."""
+PREFIXES = ("db/", "gevent/", "pkg/pyi", "pkg/config")
+
+
+def test_every_row_names_a_test_or_a_reason() -> None:
+    malformed = {row: case for row, case in CASES.items() if set(case) not in ({"test"}, {"reason"})}
+    assert malformed == {}
+    assert [row for row in CASES if not re.fullmatch(r"R\d{3}|[SW]\d+", row)] == []
+
+
+def test_every_required_row_is_there() -> None:
+    assert sorted(REQUIRED - CASES.keys()) == []
+
+
+def test_required_rows_are_those_of_the_list() -> None:
+    if not (REPORTS / "reports.md").exists():
+        return  # a clone without the list; CI has it
+    rows = re.findall(r"^\| (R\d+) \| ([^ |]+) \|", (REPORTS / "reports.md").read_text(), re.MULTILINE)
+    assert {row for row, area in rows if area.startswith(PREFIXES)} == REQUIRED
+
+
+def test_every_named_test_is_collected() -> None:
+    named = {case["test"] for case in CASES.values() if "test" in case}
+    files = sorted({name.split("::")[0] for name in named})
+    missing_files = [file for file in files if not (CHECKOUT / file).exists()]
+    assert missing_files == []
+    # A process of its own, so that the check also holds when only part of the tests is run.
+    listed = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "--binary=dist/fermix", *files],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert listed.returncode == 0, listed.stdout[-2000:] + listed.stderr[-2000:]
+    collected = {line.split("[")[0] for line in listed.stdout.splitlines() if "::" in line}
+    assert sorted(named - collected) == []
