@@ -14,9 +14,9 @@ from fermix.cli.ask import AskView
 from fermix.cli.chat_prompt import ChatPrompt
 from fermix.cli.failure import Failure, show_failure
 from fermix.cli.markdown_stream import MarkdownStream
-from fermix.cli.sessions import message_lines
 from fermix.cli.talk import LEAVING, Talk
 from fermix.cli.terminal import one_line, say
+from fermix.cli.transcript import message_lines
 from fermix.cli.waiting import Waiting
 from fermix.errors import FermixError
 from fermix.ipc.client import Event

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import click
 
 from fermix.cli.failure import Failure, exit_status, show_failure
-from fermix.cli.options import examples
+from fermix.cli.options import Group, examples
 from fermix.cli.terminal import hush_output, prepare_output
 
 COMMANDS = {
@@ -35,7 +35,7 @@ BROKEN_PIPE_STATUS = 141
 INTERRUPTED_STATUS = 130
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Group):
     """A group whose commands are imported when they are asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 from collections.abc import Callable
@@ -12,6 +13,21 @@ import click
 from fermix.paths import Home
 
 F = TypeVar("F", bound=Callable[..., object])
+
+
+class Group(click.Group):
+    """A group that answers a command it does not have with the nearest one it has."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        word = args[0]
+        if word.startswith("-") or self.get_command(ctx, word) is not None:
+            return super().resolve_command(ctx, args)
+        names = self.list_commands(ctx)
+        nearest = difflib.get_close_matches(word, names, n=1)
+        asked = f" Did you mean {nearest[0]!r}?" if nearest else ""
+        raise click.UsageError(f"No command named {word!r}.{asked} Available: {', '.join(names)}.", ctx)
 
 
 def json_option(function: F) -> F:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import difflib
-import sys
-import time
-from datetime import datetime
 from typing import Any
 
 import click
 
 from fermix.cli.door import Door
 from fermix.cli.options import examples, json_option, own_home, print_json
-from fermix.cli.terminal import escaped, is_terminal, one_line, paint
+from fermix.cli.terminal import one_line
+from fermix.cli.transcript import message_lines, moment
 from fermix.errors import OwnerError
 from fermix.ipc.client import Connection
 
@@ -98,15 +96,6 @@ def _messages(connection: Connection, name: str, limit: int) -> dict[str, Any]:
     raise told
 
 
-def message_lines(message: dict[str, Any]) -> str:
-    """One message of a conversation: who, then what, then a blank line."""
-    role = str(message.get("role") or "?")
-    text = str(message.get("text") or "")
-    who = paint({"user": "you", "assistant": "fermix"}.get(role, role), "bold", sys.stdout)
-    when = paint(_moment(message.get("created_ms")), "dim", sys.stdout)
-    return f"{who}  {when}\n{escaped(text) if is_terminal(sys.stdout) else text}\n"
-
-
 def _name(session: dict[str, Any]) -> str:
     return one_line(str(session.get("session") or "?"), 40)
 
@@ -114,14 +103,5 @@ def _name(session: dict[str, Any]) -> str:
 def _row(session: dict[str, Any], width: int) -> str:
     count = session.get("message_count") or 0
     about = one_line(str(session.get("title") or session.get("last_text") or ""), 60)
-    moment = _moment(session.get("updated_ms"))
-    return f"{_name(session):<{width}}  {moment}  {count:>4} messages  {about}".rstrip()
-
-
-def _moment(milliseconds: object) -> str:
-    """A time of day for today, else a date."""
-    if not isinstance(milliseconds, int):
-        return ""
-    moment = datetime.fromtimestamp(milliseconds / 1000).astimezone()
-    is_today = moment.date() == datetime.fromtimestamp(time.time()).astimezone().date()
-    return moment.strftime("%H:%M" if is_today else "%Y-%m-%d")
+    when = moment(session.get("updated_ms"))
+    return f"{_name(session):<{width}}  {when}  {count:>4} messages  {about}".rstrip()
