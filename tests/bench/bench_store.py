@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import gevent
@@ -15,20 +15,22 @@ from fermix.db import Connection, Database
 from fermix.db.settings import DatabaseSettings
 from fermix.ids import new_id
 from fermix.messages import ConversationKey, UserMessage
-from tests.bench.figure import Figure
+from tests.bench import Figure, median_ms, percentile
 
 GREENLETS = 50
 WRITES_EACH = 300
 BODY = "x" * 500
 
 
-def run() -> list[Figure]:
-    """All figures of the store, on a disk of the machine's temporary folder."""
+def measure() -> Iterator[Figure]:
+    """Every figure of the store, on the disk of the machine's temporary folder."""
     with tempfile.TemporaryDirectory(prefix="fermix-bench-") as folder:
         database = Database(Path(folder) / "memory.db", DatabaseSettings())
         database.start()
         try:
-            return [*_group_commit(database), *_accepts(database), *_history(database)]
+            yield from _group_commit(database)
+            yield from _accepts(database)
+            yield from _history(database)
         finally:
             database.stop()
 
@@ -40,7 +42,7 @@ def _insert(connection: Connection) -> None:
     connection.native.execute(f"INSERT INTO inbox VALUES ({', '.join('?' * len(row))})", row)
 
 
-def _group_commit(database: Database) -> list[Figure]:
+def _group_commit(database: Database) -> Iterator[Figure]:
     took_ms: list[float] = []
     gap_ms = 0.0
     is_over = False
@@ -64,15 +66,13 @@ def _group_commit(database: Database) -> list[Figure]:
     seconds = time.perf_counter() - begun_s
     is_over = True
     watching.join()
-    return [
-        Figure("store: durable writes, 50 greenlets", len(took_ms) / seconds, "1/s", ">= 10000 1/s"),
-        Figure("store: durable write, 50 greenlets, p50", _percentile(took_ms, 50), "ms", "<= 3 ms"),
-        Figure("store: durable write, 50 greenlets, p99", _percentile(took_ms, 99), "ms", "<= 15 ms"),
-        Figure("store: longest gap of the hub meanwhile", gap_ms, "ms", "<= 50 ms"),
-    ]
+    yield Figure("durable write, 50 greenlets, time per write", seconds * 1000 / len(took_ms), 0.1, "ms")
+    yield Figure("durable write, 50 greenlets, p50", percentile(took_ms, 0.5), 3, "ms")
+    yield Figure("durable write, 50 greenlets, p99", percentile(took_ms, 0.99), 15, "ms")
+    yield Figure("longest gap of the hub meanwhile", gap_ms, 50, "ms")
 
 
-def _accepts(database: Database) -> list[Figure]:
+def _accepts(database: Database) -> Iterator[Figure]:
     """200 durable accepts a second, each started on time whether or not the last one is done."""
     took_ms: list[float] = []
     accepts = []
@@ -82,39 +82,25 @@ def _accepts(database: Database) -> list[Figure]:
         )
         gevent.sleep(1 / 200)
     gevent.joinall(accepts, raise_error=True)
-    return [
-        Figure("store: durable accept at 200/s, p50", _percentile(took_ms, 50), "ms", "<= 3 ms"),
-        Figure("store: durable accept at 200/s, p99", _percentile(took_ms, 99), "ms", "<= 20 ms"),
-    ]
+    yield Figure("durable accept at 200/s, p50", percentile(took_ms, 0.5), 3, "ms")
+    yield Figure("durable accept at 200/s, p99", percentile(took_ms, 0.99), 20, "ms")
 
 
-def _history(database: Database) -> list[Figure]:
+def _history(database: Database) -> Iterator[Figure]:
     store = ConversationStore(database, SystemClock())
     conversation = store.open(ConversationKey("bench", "chat"))
     words = [UserMessage(BODY) for _ in range(1000)]
     database.write(lambda connection: store.append(connection, conversation.id, "turn", words))
-    appends_ms = [
-        _took_ms(
-            lambda: database.write(
-                lambda connection: store.append(connection, conversation.id, "turn", words[:1]),
-                durable=True,
-            )
-        )
-        for _ in range(200)
-    ]
-    reads_ms = [_took_ms(lambda: store.recent(conversation.id, 200)) for _ in range(100)]
-    return [
-        Figure("store: one durable step of a turn, p50", _percentile(appends_ms, 50), "ms", "<= 2 ms"),
-        Figure("store: history of 200 messages loaded, p50", _percentile(reads_ms, 50), "ms", "<= 15 ms"),
-    ]
+
+    def step() -> None:
+        database.write(lambda c: store.append(c, conversation.id, "turn", words[:1]), durable=True)
+
+    yield Figure("one durable step of a turn", median_ms(step, runs=200), 2, "ms")
+    load_ms = median_ms(lambda: store.recent(conversation.id, 200), runs=100)
+    yield Figure("history of 200 messages loaded", load_ms, 15, "ms")
 
 
 def _took_ms(work: Callable[[], object]) -> float:
     begun_s = time.perf_counter()
     work()
     return (time.perf_counter() - begun_s) * 1000
-
-
-def _percentile(values: list[float], percent: int) -> float:
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]

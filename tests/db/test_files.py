@@ -75,7 +75,7 @@ def test_newer_schema_is_refused_and_the_file_not_changed(open_database, path):
     assert path.read_bytes() == before
 
 
-def test_files_are_for_the_owner_only_from_the_first_byte(open_database, path):
+def test_files_are_for_the_owner_only_from_the_first_byte(open_database, path, caplog):
     before = os.umask(0)
     try:
         db = open_database(path.parent / "new" / "memory.db")
@@ -86,6 +86,7 @@ def test_files_are_for_the_owner_only_from_the_first_byte(open_database, path):
     modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in (path.parent / "new").iterdir()}
     assert modes == {"memory.db": 0o600, "memory.db-wal": 0o600, "memory.db-shm": 0o600}
     assert stat.S_IMODE((path.parent / "new").stat().st_mode) == 0o700
+    assert "had mode" not in caplog.text  # not made loose and tightened afterwards
 
 
 def test_loose_mode_is_tightened_and_said(open_database, path, caplog):
