@@ -28,7 +28,7 @@ class DatabaseSettings:
     )
     read_timeout_s: float = setting(30.0, "Longest that one read may take.", unit="s", minimum=0.1)
     readers: int = setting(
-        4, "Threads that read, each with a connection of its own.", minimum=1, maximum=64
+        4, "Threads that read, each with a connection of its own.", unit="threads", minimum=1, maximum=64
     )
     batch_limit: int = setting(
         256, "Most writes that share one commit.", unit="writes", minimum=1, maximum=10_000
