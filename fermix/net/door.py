@@ -6,10 +6,10 @@ import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from fermix.errors import ConnectionLost, RedirectRefused, Unreachable
+from fermix.errors import RedirectRefused
 from fermix.net.address import parse_base
-from fermix.net.interrupt import interruptible
-from fermix.net.response import Response, describe
+from fermix.net.response import Response
+from fermix.net.sending import connections, send_on
 from fermix.net.tls import tls_context
 from fermix.tasks import Cancel, Deadline
 
@@ -55,28 +55,16 @@ class OwnerDoor:
         Raises: Unreachable (nothing was sent), ConnectionLost, RedirectRefused, Cancelled,
         DeadlineExceeded.
         """
-        from urllib3.exceptions import HTTPError, NewConnectionError, SSLError  # lazy: 130 ms
-
-        pool = self._connections()
-        wait_s = min(idle_timeout_s, deadline.remaining_s())
-        target = self.address.path + path
-        try:
-            with interruptible(cancel, wait_s, what=f"The first word of {self.address.origin}"):
-                raw = pool.urlopen(
-                    method,
-                    target,
-                    body,
-                    headers={"Accept-Encoding": "identity", **headers},
-                    retries=False,
-                    redirect=False,
-                    preload_content=False,
-                )
-        except NewConnectionError as error:
-            raise Unreachable(f"Cannot connect to {self.address.origin}: {describe(error)}.") from error
-        except SSLError as error:
-            raise Unreachable(f"No safe connection to {self.address.origin}: {describe(error)}.") from error
-        except (HTTPError, OSError) as error:
-            raise self._translated(error) from error
+        raw = send_on(
+            self._connections(),
+            method,
+            self.address.path + path,
+            body,
+            headers=headers,
+            origin=self.address.origin,
+            cancel=cancel,
+            wait_s=min(idle_timeout_s, deadline.remaining_s()),
+        )
         if 300 <= raw.status < 400:
             raw.close()
             raise RedirectRefused(
@@ -101,27 +89,14 @@ class OwnerDoor:
             self._pool.close()
             self._pool = None
 
-    def _translated(self, error: Exception) -> ConnectionLost | Unreachable:
-        from urllib3.exceptions import ConnectTimeoutError, NameResolutionError
-
-        if isinstance(error, ConnectTimeoutError | NameResolutionError):
-            return Unreachable(f"Cannot connect to {self.address.origin}: {describe(error)}.")
-        return ConnectionLost(f"The connection to {self.address.origin} broke: {describe(error)}.")
-
     def _connections(self) -> HTTPConnectionPool:
         if self._pool is None:
-            import urllib3  # lazy: takes 130 ms, and a daemon must be ready before that
-
-            timeout = urllib3.Timeout(connect=self._connect_timeout_s, read=None)
-            host, port = self.address.host, self.address.port
-            if self.address.scheme == "https":
-                self._pool = urllib3.HTTPSConnectionPool(
-                    host, port, timeout=timeout, maxsize=self._kept_connections, ssl_context=tls_context()
-                )
-            else:
-                self._pool = urllib3.HTTPConnectionPool(
-                    host, port, timeout=timeout, maxsize=self._kept_connections
-                )
+            self._pool = connections(
+                self.address,
+                to=self.address.host,
+                connect_timeout_s=self._connect_timeout_s,
+                kept=self._kept_connections,
+            )
         return self._pool
 
 

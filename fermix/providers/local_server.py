@@ -22,7 +22,7 @@ KEY_VARIABLE = "FERMIX_LOCAL_MODEL_KEY"
 _TEMPERATURE = 0.2
 """Source: the model card of SmolLM2-135M-Instruct (temperature 0.2, top_p 0.9)."""
 _TOP_P = 0.9
-_REPEAT_PENALTY = 1.1
+_REPEAT_PENALTY = 1.05
 
 
 def main(words: Sequence[str]) -> int:

@@ -1,5 +1,7 @@
 """Server-sent events survive being cut anywhere."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +9,10 @@ from hypothesis import strategies as st
 from fermix.providers.apis.sse import SseEvent, SseParser
 from fermix.providers.apis.wire import Unreadable
 
-STREAM = 'retry: 3000\n\n: ping\n\ndata: {"a": "é😀"}\n\nevent: error\r\ndata: x\r\ndata: y\r\n\r\nid: 7\n\ndata:last\n\n'
+STREAM = (
+    'retry: 3000\n\n: ping\n\ndata: {"a": "é😀"}\n\n'
+    "event: error\r\ndata: x\r\ndata: y\r\n\r\nid: 7\n\ndata:last\n\n"
+)
 EVENTS = [SseEvent("", '{"a": "é😀"}'.encode()), SseEvent("error", b"x\ny"), SseEvent("", b"last")]
 
 
@@ -25,7 +30,7 @@ def test_events_without_data_and_comments_are_skipped() -> None:
 def test_cuts_anywhere_change_nothing(cuts: list[int]) -> None:
     whole = STREAM.encode()
     edges = [0, *sorted(cuts), len(whole)]
-    assert parsed([whole[a:b] for a, b in zip(edges, edges[1:], strict=False)]) == EVENTS
+    assert parsed([whole[a:b] for a, b in pairwise(edges)]) == EVENTS
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
