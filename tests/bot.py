@@ -68,7 +68,7 @@ class Model:
     def requests(self) -> list[dict[str, Any]]:
         """What was asked so far, oldest first."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/_requests", timeout=10) as answer:
-            return list(msgspec.json.decode(answer.read()))
+            return list(msgspec.json.decode(answer.read())["requests"])
 
     def close(self) -> None:
         self.process.kill()

@@ -15,7 +15,7 @@ from fermix.channels.port import Channel, Chunk, Delivery, SendFailed
 from fermix.clock import Clock
 from fermix.db import Connection, Database
 from fermix.errors import StoreError
-from fermix.gateway.tables import InboxRow, OutboxRow
+from fermix.gateway.tables import OutboxRow
 from fermix.ids import new_id
 from fermix.messages import ConversationKey
 from fermix.tasks import TaskGroup, sleep
@@ -45,27 +45,17 @@ class Outbox:
         self._lanes: dict[ConversationKey, deque[Chunk]] = {}
         self._tasks = TaskGroup("outbox")
 
-    def put(self, turn_id: str, key: ConversationKey, text: str) -> list[Chunk]:
+    def put(self, connection: Connection, turn_id: str, key: ConversationKey, text: str) -> list[Chunk]:
         """Write a reply's chunks inside a write; `send` them once it is committed."""
         now_ms = self._clock.now_ms()
         pieces = self._channels[key.channel].split(text)
         chunks = [
             Chunk(new_id(now_ms), turn_id, key, position, piece) for position, piece in enumerate(pieces)
         ]
+        where = (key.channel, key.chat_id, key.thread)
         for chunk in chunks:
-            OutboxRow.insert(
-                id=chunk.id,
-                turn_id=turn_id,
-                channel=key.channel,
-                chat_id=key.chat_id,
-                thread=key.thread,
-                position=chunk.position,
-                body=chunk.text,
-                state="pending",
-                attempts=0,
-                created_ms=now_ms,
-                updated_ms=now_ms,
-            ).on_conflict_ignore().execute()
+            row = (chunk.id, turn_id, *where, chunk.position, chunk.text, now_ms, now_ms)
+            connection.native.execute(_PUT, row)
         return chunks
 
     def send(self, chunks: list[Chunk]) -> None:
@@ -81,14 +71,9 @@ class Outbox:
         """The reader has the whole reply of a deferred turn; False when there is nothing to confirm."""
 
         def work(connection: Connection) -> bool:
-            open_chunks = (OutboxRow.turn_id == turn_id) & (OutboxRow.state.in_(("pending", "sending")))
-            if (
-                not OutboxRow.update(state="sent", updated_ms=self._clock.now_ms())
-                .where(open_chunks)
-                .execute()
-            ):
+            if not connection.native.execute(_CONFIRM, (self._clock.now_ms(), turn_id)).rowcount:
                 return False
-            self._mark_delivered(turn_id)
+            self._mark_delivered(connection, turn_id)
             return True
 
         if not self._db.write(work, durable=True):
@@ -116,7 +101,7 @@ class Outbox:
             rows = OutboxRow.select().where(OutboxRow.state == "pending").order_by(OutboxRow.id)
             settled = [*doubtful, *forgotten]
             for turn_id in settled:
-                self._mark_delivered(turn_id)
+                self._mark_delivered(connection, turn_id)
             return [_chunk(row) for row in rows], settled
 
         chunks, settled = self._db.write(work, durable=True)
@@ -142,7 +127,7 @@ class Outbox:
         pause_s = 1.0
         while True:
             try:
-                self._set_state(chunk, "sending", durable=not channel.can_tell_duplicates)
+                self._mark_sending(chunk, durable=not channel.can_tell_duplicates)
                 events.emit("outbox.sending", turn_id=chunk.turn_id, chunk_id=chunk.id)
                 if channel.send(chunk) is Delivery.SENT:
                     self._sent(chunk)
@@ -155,25 +140,16 @@ class Outbox:
                 sleep(pause_s)
             pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
 
-    def _set_state(self, chunk: Chunk, state: str, *, durable: bool) -> None:
-        def work(connection: Connection) -> None:
-            OutboxRow.update(
-                state=state, attempts=OutboxRow.attempts + 1, updated_ms=self._clock.now_ms()
-            ).where(OutboxRow.id == chunk.id, OutboxRow.state == "pending").execute()
-
-        self._db.write(work, durable=durable)
+    def _mark_sending(self, chunk: Chunk, *, durable: bool) -> None:
+        row = (self._clock.now_ms(), chunk.id)
+        self._db.write(lambda connection: connection.native.execute(_SENDING, row), durable=durable)
 
     def _sent(self, chunk: Chunk) -> None:
         def work(connection: Connection) -> bool:
-            OutboxRow.update(state="sent", updated_ms=self._clock.now_ms()).where(
-                OutboxRow.id == chunk.id
-            ).execute()
-            left = OutboxRow.select().where(
-                OutboxRow.turn_id == chunk.turn_id, OutboxRow.state.in_(("pending", "sending"))
-            )
-            if left.exists():
+            connection.native.execute(_SENT, (self._clock.now_ms(), chunk.id))
+            if connection.native.execute(_LEFT, (chunk.turn_id,)).fetchone() is not None:
                 return False
-            self._mark_delivered(chunk.turn_id)
+            self._mark_delivered(connection, chunk.turn_id)
             return True
 
         is_whole = self._db.write(work, durable=True)
@@ -182,10 +158,29 @@ class Outbox:
             events.emit("inbox.delivered", turn_id=chunk.turn_id)
             self._on_delivered(chunk.turn_id)
 
-    def _mark_delivered(self, turn_id: str) -> None:
-        InboxRow.update(state="delivered", updated_ms=self._clock.now_ms()).where(
-            InboxRow.turn_id == turn_id, InboxRow.state == "running"
-        ).execute()
+    def _mark_delivered(self, connection: Connection, turn_id: str) -> None:
+        connection.native.execute(_DELIVERED, (self._clock.now_ms(), turn_id))
+
+
+_PUT = """
+    INSERT INTO outbox (id, turn_id, channel, chat_id, thread, position, body, state, attempts,
+        created_ms, updated_ms)
+    VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, ?)
+    ON CONFLICT (turn_id, position) DO NOTHING
+"""
+_SENDING = """
+    UPDATE outbox SET state = 'sending', attempts = attempts + 1, updated_ms = ?
+    WHERE id = ? AND state = 'pending'
+"""
+_SENT = "UPDATE outbox SET state = 'sent', updated_ms = ? WHERE id = ?"
+_LEFT = "SELECT 1 FROM outbox WHERE turn_id = ? AND state IN ('pending', 'sending')"
+_CONFIRM = """
+    UPDATE outbox SET state = 'sent', updated_ms = ?
+    WHERE turn_id = ? AND state IN ('pending', 'sending')
+"""
+_DELIVERED = """
+    UPDATE inbox SET state = 'delivered', updated_ms = ? WHERE turn_id = ? AND state = 'running'
+"""
 
 
 def _chunk(row: OutboxRow) -> Chunk:

@@ -7,6 +7,7 @@ interrupted and never run again.
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 
 HANDED_BACK = "the daemon is stopping"
 TRIES = 2
+KNOWN_CONVERSATIONS = 4096
 INTERRUPTED = (
     "Interrupted: fermix stopped while this ran. Whether it had an effect is unknown; it was not run again."
 )
@@ -84,6 +86,7 @@ class Turns:
         self._clock = clock
         self._timeout_s = turn_timeout_s
         self._running: dict[str, RunningTurn] = {}
+        self._conversation_ids: OrderedDict[ConversationKey, str] = OrderedDict()
 
     def run(self, entry_id: str) -> None:
         """Answer one inbox entry; returns when its end is stored or it was handed back. Never raises."""
@@ -122,7 +125,7 @@ class Turns:
         turn = RunningTurn(entry, Cancel(), self._watch.log_of(entry.turn_id))
 
         def work(connection: Connection) -> None:
-            turn.life = self._inbox.begin(entry, "", provider="", model="")
+            turn.life = self._inbox.begin(connection, entry, "", provider="", model="")
 
         self._durably(turn, work)
         self._end(turn, TurnEnded(status, text, Usage()))
@@ -139,10 +142,9 @@ class Turns:
     def _run(self, turn: RunningTurn) -> None:
         entry = turn.entry
         deadline = Deadline.after(self._timeout_s)
-        turn.conversation_id = self._conversations.open(entry.key).id
         self._begin(turn)
         context = self._make_context(entry, turn.cancel, deadline, ProgressLine(turn.log, self._clock))
-        thinking = Thinking(context, list(self._histories.get(turn.conversation_id)))
+        thinking = Thinking(context, self._histories.get(turn.conversation_id))
         ended = self._think(turn, thinking)
         if ended is None:
             self._inbox.hand_back(entry)
@@ -153,17 +155,21 @@ class Turns:
         """Make the beginning durable, with the person's words when it is the first one."""
         entry, provider = turn.entry, self._agent.provider
         words: list[ChatMessage] = [UserMessage(_text_of(entry))]
-        # Loaded before the write: what is appended below must not be seen twice.
-        self._histories.get(turn.conversation_id)
+        known_id = self._conversation_ids.get(entry.key)
 
         def work(connection: Connection) -> None:
+            turn.conversation_id = (
+                known_id
+                or self._conversations.open_within(connection, entry.key, now_ms=self._clock.now_ms()).id
+            )
             turn.life = self._inbox.begin(
-                entry, turn.conversation_id, provider=provider.name, model=provider.model
+                connection, entry, turn.conversation_id, provider=provider.name, model=provider.model
             )
             if turn.life == 1:
                 self._store(turn, connection, words)
 
         self._durably(turn, work)
+        self._remember(entry.key, turn.conversation_id)
         turn.log.start_life(turn.life)
         if turn.life == 1:
             self._histories.extend(turn.conversation_id, words)
@@ -172,6 +178,13 @@ class Turns:
             turn.log.publish("restarted")
             publish_steps(turn.log, self._conversations.of_turn(entry.turn_id))
         events.emit("inbox.running", turn_id=entry.turn_id, life=turn.life)
+
+    def _remember(self, key: ConversationKey, conversation_id: str) -> None:
+        """Spare the next turns of this conversation the look for its id."""
+        self._conversation_ids[key] = conversation_id
+        self._conversation_ids.move_to_end(key)
+        if len(self._conversation_ids) > KNOWN_CONVERSATIONS:
+            self._conversation_ids.popitem(last=False)
 
     def _think(self, turn: RunningTurn, thinking: Thinking) -> TurnEnded | None:
         """Drive the agent to its end; None when the turn is to be handed back."""
@@ -211,8 +224,8 @@ class Turns:
 
         def work(connection: Connection) -> list[Chunk]:
             self._store(turn, connection, final)
-            self._inbox.end(entry.turn_id, ended.status.value, ended.usage, ended.error_code)
-            return self._outbox.put(entry.turn_id, entry.key, ended.text)
+            self._inbox.end(connection, entry.turn_id, ended.status.value, ended.usage, ended.error_code)
+            return self._outbox.put(connection, entry.turn_id, entry.key, ended.text)
 
         chunks = self._durably(turn, work)
         if final:
