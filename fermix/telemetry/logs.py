@@ -100,7 +100,7 @@ class LogFile(logging.Handler):
         except IndexError:
             return  # another thread is at it
         try:
-            if self._identity != self._identity_of_path():
+            if self._identity is None or self._identity != self._identity_of_path():
                 self._attach()
             if self.is_open and os.fstat(self._fd).st_size >= self._settings.size_bytes:
                 self._rotate()

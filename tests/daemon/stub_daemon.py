@@ -93,7 +93,7 @@ class StubRuntime:
 
     def _answer(self, client: socket.socket) -> None:
         with client:
-            word, _, rest = client.recv(200).decode().strip().partition(" ")
+            word, _, rest = client.recv(200).decode(errors="replace").strip().partition(" ")
             if word == "ping":
                 client.sendall(f"{os.getpid()}\n".encode())
             elif word == "work":
@@ -105,6 +105,8 @@ class StubRuntime:
                 ctypes.PyDLL(None).usleep(int(float(rest) * 1e6))
             elif word == "regex":  # C of CPython's own that never looks at signals or other threads
                 re.match(r"(a+)+$", "a" * 60 + "b")
+            elif "only_private" in rest:
+                self._note("asked")
             elif word == "fail":
                 self.failed.set()
 
