@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fermix.db.connection import Connection
-    from fermix.db.database import Database, StoreHealth
+    from fermix.db.database import Database, Integrity, StoreHealth
     from fermix.db.fts import match_expression
     from fermix.db.row import Row
 
-__all__ = ["Connection", "Database", "Row", "StoreHealth", "match_expression"]
+__all__ = ["Connection", "Database", "Integrity", "Row", "StoreHealth", "match_expression"]
 
 _HOMES = {
     "Connection": "fermix.db.connection",
     "Database": "fermix.db.database",
+    "Integrity": "fermix.db.database",
     "Row": "fermix.db.row",
     "StoreHealth": "fermix.db.database",
     "match_expression": "fermix.db.fts",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import peewee
 
@@ -46,8 +46,6 @@ class Connection(peewee.SqliteDatabase):
     def open(self) -> None:
         """Connect from the thread that will use it."""
         self.connect()
-        native: Callable[[], sqlite3.Connection] = self.connection  # peewee's stub has no type for it
-        self._native = native()
         # peewee now believes a transaction is open, which is true whenever work runs: its
         # `atomic` makes savepoints instead of a BEGIN inside our own.
         self.push_transaction(self)
@@ -56,8 +54,7 @@ class Connection(peewee.SqliteDatabase):
         """Close, from the same thread."""
         if self.is_closed():
             return
-        pop: Callable[[], object] = self.pop_transaction
-        pop()
+        self.bookkeeping().transactions.clear()
         # The commits are in the file already; whoever opens it next recovers.
         with suppress(peewee.PeeweeException):
             self.close()
@@ -65,7 +62,14 @@ class Connection(peewee.SqliteDatabase):
     @property
     def native(self) -> sqlite3.Connection:
         """The driver's connection, once it is open."""
-        return self._native
+        return cast(sqlite3.Connection, self.bookkeeping().conn)
+
+    def bookkeeping(self) -> Any:
+        """peewee's record of connection and transactions; Any: it has no public type."""
+        return vars(self)["_state"]
+
+    def _log_query(self, sql: str, parameters: object) -> None:
+        """Nothing: peewee would log the parameters at debug level, and they are what people said."""
 
     def pragma_text(self, pragma: str) -> str:
         """What `PRAGMA pragma` answers, as text."""

@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 _CHECK_TIMEOUT_S = 3600.0
+_CLOSE_TIMEOUT_S = 10.0
 _QUIET_S = 60.0
 
 
@@ -90,18 +91,14 @@ class Database:
         try:
             applied = self._call(lane, lambda connection: self._open(connection, migrations))
         except BaseException:
-            lane.close(self._settings.start_timeout_s)
+            lane.close(_CLOSE_TIMEOUT_S)
             raise
         self._say(applied)
         self._ended.clear()
         self._last_error = None
         self._quiet_until_s.clear()
-        self._writer = Writer(
-            lane,
-            self._path,
-            settings=self._settings,
-            is_wal=self._journal_mode == "wal",
-        )
+        is_wal = self._journal_mode == "wal"
+        self._writer = Writer(lane, self._path, settings=self._settings, is_wal=is_wal)
         self._readers = Readers(
             self._path,
             [Connection(self._path, self._settings, is_reader=True) for _ in range(self._settings.readers)],
@@ -111,7 +108,7 @@ class Database:
             self._integrity = Integrity.CHECKING
             self._tasks.start(self._check, name="check")
 
-    def stop(self, timeout_s: float = 10.0) -> None:
+    def stop(self, timeout_s: float = _CLOSE_TIMEOUT_S) -> None:
         """Commit what waits, close every connection; later reads and writes raise StoreClosed."""
         deadline = Deadline.after(timeout_s)
         readers, self._readers = self._readers, None
@@ -247,7 +244,7 @@ def _set_journal_mode(connection: Connection, wanted: str) -> str:
     try:
         return connection.pragma_text(f"journal_mode = {wanted}")
     except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise
         # Another process has it open in the other mode; both can work in that one.
         return connection.pragma_text("journal_mode")

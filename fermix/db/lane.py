@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
@@ -52,8 +54,10 @@ class Lane:
 
     def interrupt(self) -> None:
         """Make the query that runs now, if any, end with an error. Safe from any thread."""
-        if not self._connection.is_closed():
-            self._connection.native.interrupt()
+        # Its thread may be opening or closing it this very moment; then there is nothing to end.
+        with suppress(sqlite3.ProgrammingError):
+            if not self._connection.is_closed():
+                self._connection.native.interrupt()
 
     def close(self, timeout_s: float) -> bool:
         """Close the connection, end the thread; whether both were gone within `timeout_s`."""

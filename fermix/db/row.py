@@ -16,8 +16,8 @@ class _OfTheWork(peewee.SqliteDatabase):
         super().__init__("the connection of the work", thread_safe=False, autoconnect=False)
 
     @property
-    def _state(self) -> Any:  # peewee's own record of connection and transactions
-        return vars(current())["_state"]
+    def _state(self) -> Any:  # Any: peewee's record has no public type
+        return current().bookkeeping()
 
     @_state.setter
     def _state(self, state: object) -> None:
@@ -25,6 +25,9 @@ class _OfTheWork(peewee.SqliteDatabase):
 
     def is_closed(self) -> bool:
         return not is_inside_work()
+
+    def _log_query(self, sql: str, parameters: object) -> None:
+        """Nothing, for the same reason as a Connection."""
 
 
 class Row(peewee.Model):

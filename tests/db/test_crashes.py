@@ -8,7 +8,7 @@ import subprocess
 import gevent
 import pytest
 
-from fermix.db.database import Integrity
+from fermix.db import Integrity
 from fermix.errors import StoreError, StoreFull
 
 

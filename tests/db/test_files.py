@@ -9,8 +9,7 @@ from pathlib import Path
 import gevent
 import pytest
 
-from fermix.db import Database
-from fermix.db.database import Integrity
+from fermix.db import Database, Integrity
 from fermix.db.settings import DatabaseSettings
 from fermix.errors import SchemaNewer, StoreCorrupt, StoreError
 

@@ -1,5 +1,7 @@
 """`db.write`: one thread, shared commits, savepoints, and waits that may be given up."""
 
+import contextlib
+import random
 import sqlite3
 import threading
 import time
@@ -262,3 +264,47 @@ def test_database_can_be_started_again(db):
     db.start()
 
     assert db.read(lambda _: [row.text for row in NoteRow.select()]) == ["before"]
+
+
+def test_what_people_said_is_never_logged(db, caplog):
+    with caplog.at_level("DEBUG"):
+        db.write(note("my words"))
+        db.write(lambda connection: NoteRow.insert(text="more of my words").execute())
+        db.read(lambda _: list(NoteRow.select().where(NoteRow.text == "my words")))
+
+    assert "my words" not in caplog.text
+
+
+def test_random_kills_timeouts_and_errors_leave_whole_works_only(db, path):
+    seeded = random.Random(7)
+    acknowledged = set()
+
+    def talk(number):
+        for step in range(20):
+            name = f"{number}-{step}"
+            chance = seeded.random()
+
+            def pair(connection, name=name, chance=chance):
+                note(f"{name} a")(connection)
+                if chance < 0.2:
+                    raise ValueError(name)
+                note(f"{name} b")(connection)
+
+            with contextlib.suppress(ValueError), gevent.Timeout(0.001 if chance > 0.9 else 10, False):
+                db.write(pair, durable=chance > 0.5)
+                acknowledged.add(name)
+
+    talking = [gevent.spawn(talk, number) for number in range(60)]
+    for victim in seeded.sample(talking, 30):
+        gevent.sleep(seeded.random() * 0.01)
+        victim.kill(timeout=5)
+    gevent.joinall(talking, timeout=60)
+    db.stop()
+
+    found = {}
+    for text in texts(path):
+        name, half = text.split()
+        found.setdefault(name, set()).add(half)
+    assert len(acknowledged) > 300
+    assert all(halves == {"a", "b"} for halves in found.values())
+    assert acknowledged <= set(found)
