@@ -19,19 +19,21 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from gevent import socket
 
 from fermix.capabilities.context import ToolContext
-from fermix.capabilities.tool import tool
+from fermix.capabilities.tool import Tool, tool
 from fermix.daemon.app import Runtime
 from fermix.daemon.mode import Mode
 from fermix.daemon.run import serve
 from fermix.daemon.sections import Settings
 from fermix.paths import Home
 from fermix.tools import TOOLS
+from fermix.tools.time import current_time
 from fermix.trust import Policy
 
 
@@ -59,6 +61,11 @@ def block_hub(ctx: ToolContext, seconds: int, keeps_gil: bool = False) -> str:
     return "woke up"
 
 
+def filler(number: int) -> Tool:
+    """A tool nobody calls, to fill a request up to the size that real use has."""
+    return replace(current_time, name=f"filler_{number}", description="Stands for a tool. " * 8)
+
+
 class Freezer:
     """An event sink that stops the process at one event."""
 
@@ -78,6 +85,7 @@ class Freezer:
 
 def make_runtime(
     freezer: Freezer | None,
+    tool_count: int,
     settings: Settings,
     home: Home,
     control: socket.socket,
@@ -86,6 +94,7 @@ def make_runtime(
 ) -> Runtime:
     """The real runtime with our sink and tools."""
     tools = (*TOOLS, note_run, block_hub)
+    tools += tuple(filler(number) for number in range(tool_count - len(tools)))
     return Runtime(settings, home, control, mode, environment, sink=freezer, tools=tools)
 
 
@@ -96,10 +105,13 @@ def main(words: list[str]) -> int:
     parser.add_argument("--stop-at")
     parser.add_argument("--marks", type=Path)
     parser.add_argument("--stops", type=int, default=1)
+    parser.add_argument("--tools", type=int, default=0, help="tools to offer at the least")
     chosen = parser.parse_args(words)
     freezer = Freezer(chosen.stop_at, chosen.marks, chosen.stops) if chosen.stop_at else None
     mode = Mode.PRIVATE if chosen.private else Mode.FULL
-    return serve(Home.find(os.environ), mode, os.environ, make_runtime=partial(make_runtime, freezer))
+    return serve(
+        Home.find(os.environ), mode, os.environ, make_runtime=partial(make_runtime, freezer, chosen.tools)
+    )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,169 @@
+"""What fermix adds to a model's own time, and what many conversations cost."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+from fermix.ipc.client import Connection, Result
+from tests.bench import Figure, percentile
+from tests.bot import Bot, Model, fresh_id
+
+TOOLS = 30
+HISTORY_TURNS = 100
+TURNS = 1000
+CONVERSATIONS = 1000
+
+
+def measure() -> Iterator[Figure]:
+    """Latency of turns, of tokens, of a thousand conversations; growth over a thousand turns."""
+    yield from turn_overhead()
+    yield from token_latency()
+    yield from thousand_conversations()
+    yield from growth()
+
+
+def turn_overhead() -> Iterator[Figure]:
+    """Client's send → request at the model, plus the model's last byte → `done` at the client.
+
+    The client's own two hops over the socket are counted in.
+    """
+    model = Model({"rules": [{"when": "", "then": [{"say": "Fine, thank you. " * 8}]}]})
+    bot = Bot(model)
+    try:
+        bot.start("--tools", str(TOOLS))
+        with bot.connect() as connection:
+            times = [_timed_turn(connection, f"How are you, number {number}?") for number in range(TURNS)]
+        requests = model.requests()
+    finally:
+        bot.close()
+        model.close()
+    added = [
+        (asked["received_ns"] - sent + done - asked["last_byte_ns"]) / 1e6
+        for asked, (sent, done) in zip(requests, times, strict=True)
+    ]
+    full = added[HISTORY_TURNS:]
+    yield Figure("turn overhead p50, 30 tools, 200 messages", percentile(full, 0.5), 3.0, "ms")
+    yield Figure("turn overhead p99", percentile(full, 0.99), 15.0, "ms")
+    early, late = percentile(added[:200], 0.5), percentile(added[-200:], 0.5)
+    yield Figure("turn overhead, turns 801-1000 against 1-200", late / early, 1.5, "x")
+
+
+def _timed_turn(connection: Connection, text: str) -> tuple[int, int]:
+    """Monotonic nanoseconds of the send and of the arrival of `done`."""
+    sent = time.monotonic_ns()
+    done, turn_id = 0, ""
+    for answer in connection.stream("message", {"text": text, "client_id": fresh_id()}, 60.0):
+        if isinstance(answer, Result):
+            turn_id = answer.data["turn_id"]
+        elif answer.name == "done":
+            done = time.monotonic_ns()
+    connection.call("ack", {"turn_id": turn_id}, 10.0)
+    return sent, done
+
+
+def token_latency() -> Iterator[Figure]:
+    """Model's write of a token → its arrival at the client; both stamps are in the same clock."""
+    tokens = 400
+    model = Model({"rules": [{"when": "", "then": [{"stamps": tokens, "delay_ms": 5}]}]})
+    bot = Bot(model)
+    late_ms: list[float] = []
+    try:
+        bot.start()
+        for _ in range(3):
+            with bot.connect() as connection:
+                for answer in connection.stream("message", {"text": "go", "client_id": fresh_id()}, 60.0):
+                    if not isinstance(answer, Result) and answer.name == "text_delta":
+                        late_ms.append((time.monotonic_ns() - int(answer.data["text"])) / 1e6)
+    finally:
+        bot.close()
+        model.close()
+    yield Figure("streamed token to subscriber p99", percentile(late_ms, 0.99), 2.0, "ms")
+
+
+def thousand_conversations() -> Iterator[Figure]:
+    """One turn in each of 1,000 conversations at once, against a model that takes 500 ms."""
+    model = Model({"rules": [{"when": "", "then": [{"say": "Fine.", "first_delay_ms": 500}]}]})
+    bot = Bot(model, config="[gateway]\nrunning_turns = 1000\n[control]\nconnections = 1100\n")
+    try:
+        bot.start()
+        process = psutil.Process(bot.worker)
+        connections = [bot.connect() for _ in range(CONVERSATIONS)]
+        peak = _Peak(process)
+        began = time.monotonic()
+        streams = [
+            connection.stream(
+                "message", {"text": "hello", "session": f"c{number}", "client_id": fresh_id()}, 60.0
+            )
+            for number, connection in enumerate(connections)
+        ]
+        for stream in streams:
+            assert list(stream)[-1].data["status"] == "completed"
+        wall_s = time.monotonic() - began
+        yield Figure("1,000 conversations, wall", wall_s, 3.0, "s")
+        yield Figure("1,000 conversations, peak memory", peak.stop() / 1e6, 250, "MB")
+        for connection in connections:
+            connection.close()
+    finally:
+        bot.close()
+        model.close()
+
+
+class _Peak(threading.Thread):
+    """The largest resident size a process has while it is watched."""
+
+    def __init__(self, process: psutil.Process) -> None:
+        super().__init__(daemon=True)
+        self._process = process
+        self._ending = threading.Event()
+        self._bytes = 0
+        self.start()
+
+    def run(self) -> None:
+        while not self._ending.wait(0.05):
+            self._bytes = max(self._bytes, self._process.memory_info().rss)
+
+    def stop(self) -> int:
+        self._ending.set()
+        self.join(5.0)
+        return self._bytes
+
+
+def growth() -> Iterator[Figure]:
+    """1,000 turns in 100 conversations after 200 that warm up."""
+    model = Model({"rules": [{"when": "", "then": [{"say": "Fine, thank you. " * 8}]}]})
+    bot = Bot(model)
+    try:
+        bot.start()
+        with bot.connect() as connection:
+            _talk(connection, 200)
+            before = _footprint(bot.worker)
+            _talk(connection, TURNS)
+            after = _footprint(bot.worker)
+    finally:
+        bot.close()
+        model.close()
+    yield Figure("growth over 1,000 turns, memory", (after[0] - before[0]) / 1e6, 10, "MB")
+    yield Figure("growth over 1,000 turns, file descriptors", after[1] - before[1], 0, "")
+    yield Figure("growth over 1,000 turns, children", after[2] - before[2], 0, "")
+
+
+def _talk(connection: Connection, turns: int) -> None:
+    for number in range(turns):
+        params = {"text": f"Hello {number}", "session": f"s{number % 100}", "client_id": fresh_id()}
+        result = connection.call("message", params, 60.0)
+        connection.call("ack", {"turn_id": result["turn_id"]}, 10.0)
+
+
+def _footprint(pid: int) -> tuple[int, int, int]:
+    """Resident bytes, open file descriptors, children."""
+    process = psutil.Process(pid)
+    return (
+        process.memory_info().rss,
+        len(list(Path(f"/proc/{pid}/fd").iterdir())),
+        len(process.children(recursive=True)),
+    )
