@@ -21,7 +21,8 @@ def main(fix: bool = True) -> int:
     stale = [name for name in SECTIONS if written(text, name) != render(name)]
     if fix:
         for name in stale:
-            text = _marked(name).sub(lambda found, name=name: found[1] + render(name) + found[3], text)
+            before, _, after = text.partition(written(text, name) + f"<!-- /{name} -->")
+            text = f"{before}{render(name)}<!-- /{name} -->{after}"
         README.write_text(text)
         return 0
     for name in stale:

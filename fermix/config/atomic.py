@@ -15,7 +15,7 @@ def write_atomically(path: Path, raw: bytes, *, mode: int) -> None:
     temporary = stage(path, raw, mode=mode)
     try:
         temporary.replace(path)
-    except OSError:
+    except BaseException:  # Ctrl-C too leaves nothing behind
         temporary.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
@@ -35,7 +35,7 @@ def stage(path: Path, raw: bytes, *, mode: int) -> Path:
             stream.flush()
             os.fchmod(descriptor, mode)
             os.fsync(descriptor)
-    except OSError:
+    except BaseException:  # Ctrl-C too leaves nothing behind
         temporary.unlink(missing_ok=True)
         raise
     return temporary

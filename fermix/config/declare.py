@@ -90,7 +90,6 @@ class Section:
     """Dotted as in the file: `gateway`, `channels.telegram`."""
     is_named: bool
     """Whether the tables are `[name.NAME]`, one per name the owner chose."""
-    purpose: str
     make: type
     settings: tuple[Setting, ...]
 
@@ -140,7 +139,6 @@ def section(name: str, *, is_named: bool = False) -> Callable[[C], C]:
         if not is_dataclass(make):
             raise TypeError(f"{make.__name__} must be a dataclass; put @section above @dataclass")
         hints = typing.get_type_hints(make)
-        purpose = (make.__doc__ or "").strip().partition("\n")[0]
         settings = []
         for each in fields(make):
             declared = each.metadata.get(_DECLARED)
@@ -156,9 +154,7 @@ def section(name: str, *, is_named: bool = False) -> Callable[[C], C]:
                     declared=declared,
                 )
             )
-        described = Section(
-            name=name, is_named=is_named, purpose=purpose, make=make, settings=tuple(settings)
-        )
+        described = Section(name=name, is_named=is_named, make=make, settings=tuple(settings))
         setattr(make, _MARK, described)
         return make
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from fermix.config import values
 from fermix.config.declare import Section, section_of
-from fermix.config.schema import NAME, Schema, path_of
+from fermix.config.schema import NAME, Schema, path_of, shortened
 from fermix.config.source import Source
 from fermix.errors import ConfigError, SettingInvalid
 
@@ -132,7 +132,7 @@ class _Reader:
             and isinstance(value, dict)
         ):
             return SettingInvalid(
-                f"{path[-1]!r} cannot be a name in [{owner.name}.NAME] ({place}). "
+                f"{shortened(path[-1])!r} cannot be a name in [{owner.name}.NAME] ({place}). "
                 "Expected at most 64 letters, digits, '-' and '_'."
             )
         return self.schema.unknown(path, place)

@@ -13,6 +13,7 @@ from fermix.errors import SettingUnknown
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """What an owner may call a table of a named section, `[providers.NAME]`."""
 
+_SHOWN_LENGTH = 100
 _HINT = "fermix config show --defaults"
 
 
@@ -81,7 +82,7 @@ class Schema:
 
     def unknown(self, path: tuple[str, ...], place: str = "") -> SettingUnknown:
         """The error for a key that no section declares; `place` is its file and line."""
-        key = ".".join(path)
+        key = shortened(".".join(path))
         where = f" ({place})" if place else ""
         section = self.section_at(path)
         if section is not None or self.leads_on(path):
@@ -95,13 +96,14 @@ class Schema:
 
     def _instead(self, path: tuple[str, ...]) -> str:
         sections = [each.name for each in self.sections]
+        written = shortened(".".join(path))
         if len(path) == 1:
-            near = difflib.get_close_matches(path[0], sections, n=1)
+            near = difflib.get_close_matches(written, sections, n=1)
             return f"Did you mean {near[0]!r}?" if near else f"Sections: {', '.join(sorted(sections))}."
         # A named section is compared under the name that was written in its place.
         names = {each.name: [_written_name(each, path)] for each in self.sections if each.is_named}
         known = [*sections, *(each.key for each in self.keys(names))]
-        near = difflib.get_close_matches(".".join(path), known, n=1)
+        near = difflib.get_close_matches(written, known, n=1)
         if near:
             return f"Did you mean {near[0]!r}?"
         section = self.section_at(path[:-1])
@@ -118,6 +120,11 @@ class Schema:
 def path_of(section: Section) -> tuple[str, ...]:
     """The section's table as a path; without the owner's name for a named one."""
     return tuple(section.name.split("."))
+
+
+def shortened(key: str) -> str:
+    """A key as an error message shows it: whatever was written, at most about a line."""
+    return key if len(key) <= _SHOWN_LENGTH else key[: _SHOWN_LENGTH - 1] + "…"
 
 
 def _written_name(section: Section, path: tuple[str, ...]) -> str:

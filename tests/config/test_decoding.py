@@ -115,6 +115,13 @@ def test_a_wrong_value_is_named_with_its_place_and_what_was_expected(line: str, 
     assert f"cannot be {value} (c.toml, line 2). Expected " in problem.message
 
 
+@pytest.mark.parametrize(
+    "text", [f"{'x' * 200_000} = 1", f"[gateway]\n{'x' * 200_000} = 1", f"[providers.{'x' * 99_000}]"]
+)
+def test_a_long_key_is_cut_in_the_message(text: str) -> None:
+    assert len(only_problem(text).message) < 400
+
+
 def test_a_long_value_is_cut_in_the_message() -> None:
     problem = only_problem(f'[gateway]\nlevel = "{"x" * 10_000}"\n')
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import random
 import resource
+import signal
+import time
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -201,6 +205,24 @@ def test_edits_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
 
     assert [ended(child) for child in children] == [0] * 16
     assert len(tomllib.loads(path.read_text())["providers"]) == 16
+
+
+def test_a_writer_killed_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(HAND_WRITTEN)
+    moments = random.Random(7)
+
+    def write_for_ever() -> None:
+        for turns in itertools.cycle(range(1, 1000)):
+            writer(path).apply([Edit(("gateway", "running_turns"), turns)])
+
+    for _ in range(20):
+        child = in_child(write_for_ever)
+        time.sleep(moments.uniform(0.01, 0.06))
+        os.kill(child, signal.SIGKILL)
+        assert ended(child) == -signal.SIGKILL
+        turns = tomllib.loads(path.read_text())["gateway"]["running_turns"]
+        assert path.read_text() == HAND_WRITTEN.replace("turns = 3 ", f"turns = {turns} ")
 
 
 @pytest.mark.parametrize(
