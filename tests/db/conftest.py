@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import gevent
 import pytest
 
 from fermix.db import Database
@@ -17,10 +18,18 @@ class Gate:
 
     def __init__(self) -> None:
         self._reading, self._writing = os.pipe()
+        self._is_held = False
 
     def wait(self) -> None:
         """Block the calling thread, hub and all, until `open`."""
+        self._is_held = True
         os.read(self._reading, 1)
+
+    def until_held(self) -> None:
+        """Let greenlets run until a thread waits here."""
+        with gevent.Timeout(10):
+            while not self._is_held:
+                gevent.sleep(0.001)
 
     def open(self) -> None:
         """Let one waiting thread go on."""

@@ -33,7 +33,7 @@ def test_log_that_a_long_read_held_is_cut_when_the_read_ends(open_database, gate
         gate.wait()
 
     reading = gevent.spawn(db.read, long_read)
-    gevent.sleep(0.05)
+    gate.until_held()
     fill(db, 100)
     held = db.health().wal_bytes
     gate.open()

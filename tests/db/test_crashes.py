@@ -208,7 +208,7 @@ def test_failing_commit_fails_every_write_of_its_batch(open_database, gate):
     pages = int(db.write(lambda c: c.pragma_text("page_count")))
     db.write(lambda c: c.pragma_text(f"max_page_count = {pages + 3}"))
     gevent.spawn(db.write, lambda _: gate.wait())
-    gevent.sleep(0.05)
+    gate.until_held()
     small = gevent.spawn(db.write, lambda c: c.execute_sql("INSERT INTO blobs VALUES (1, 'small')"))
     big = gevent.spawn(db.write, lambda c: c.execute_sql("INSERT INTO blobs VALUES (2, zeroblob(900000))"))
     gevent.sleep(0.05)

@@ -27,7 +27,7 @@ def test_read_goes_on_while_a_write_is_open(db, gate):
         gate.wait()
 
     writing = gevent.spawn(db.write, slow_write)
-    gevent.sleep(0.05)
+    gate.until_held()
     seen = [db.read(count) for _ in range(30)]
     gate.open()
     writing.join(10)
@@ -59,7 +59,7 @@ def test_read_sees_one_snapshot(db, gate):
         counts.append(count(connection))
 
     reading = gevent.spawn(db.read, look_twice)
-    gevent.sleep(0.05)
+    gate.until_held()
     db.write(insert("meanwhile"))
     gate.open()
     reading.join(10)
@@ -112,7 +112,7 @@ def test_killed_reader_frees_its_thread(open_database):
 def test_read_that_finds_no_free_thread_says_so(open_database, gate):
     db = open_database(readers=1, read_timeout_s=0.3)
     first = gevent.spawn(db.read, lambda _: gate.wait())
-    gevent.sleep(0.05)
+    gate.until_held()
 
     with pytest.raises(StoreError, match=r"waited 0\.3 s for one of 1 readers"):
         db.read(lambda _: 1)

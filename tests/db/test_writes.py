@@ -47,7 +47,7 @@ def test_work_that_raises_undoes_only_itself(db, gate, path):
         raise ValueError("no")
 
     gevent.spawn(db.write, lambda _: gate.wait())
-    gevent.sleep(0.05)
+    gate.until_held()
     good = [gevent.spawn(db.write, note(text)) for text in ("a", "b")]
     bad = gevent.spawn(db.write, two_then_fail)
     also_good = gevent.spawn(db.write, note("c"))
@@ -75,7 +75,7 @@ def test_writes_that_wait_together_share_one_commit(db, gate, path):
         committed.append(texts(path))
 
     gevent.spawn(db.write, lambda _: gate.wait())
-    gevent.sleep(0.05)
+    gate.until_held()
     waiting = [gevent.spawn(db.write, note(str(number))) for number in range(20)]
     waiting.append(gevent.spawn(db.write, look_outside))
     gevent.sleep(0.05)
@@ -148,7 +148,7 @@ def test_work_that_commits_by_itself_is_told_and_the_next_one_works(db):
 
 def test_greenlet_killed_while_it_waits_takes_its_write_back(db, gate, path):
     gevent.spawn(db.write, lambda _: gate.wait())
-    gevent.sleep(0.05)
+    gate.until_held()
     victim = gevent.spawn(db.write, note("victim"))
     other = gevent.spawn(db.write, note("other"))
     gevent.sleep(0.05)
@@ -166,7 +166,7 @@ def test_greenlet_killed_while_its_work_runs_harms_nobody(db, gate, path):
         gate.wait()
 
     victim = gevent.spawn(db.write, slow)
-    gevent.sleep(0.05)
+    gate.until_held()
     neighbour = gevent.spawn(db.write, note("neighbour"))
     victim.kill(timeout=5)
     gate.open()
@@ -178,7 +178,7 @@ def test_greenlet_killed_while_its_work_runs_harms_nobody(db, gate, path):
 
 def test_timeout_of_the_caller_passes_through(db, gate):
     blocked = gevent.spawn(db.write, lambda _: gate.wait())
-    gevent.sleep(0.05)
+    gate.until_held()
 
     with pytest.raises(gevent.Timeout), gevent.Timeout(0.1):
         db.write(note("late"))
@@ -190,7 +190,7 @@ def test_timeout_of_the_caller_passes_through(db, gate):
 def test_write_that_waits_too_long_says_so(open_database, gate):
     db = open_database(write_timeout_s=0.2)
     blocked = gevent.spawn(db.write, lambda _: gate.wait())
-    gevent.sleep(0.05)
+    gate.until_held()
 
     with pytest.raises(StoreError, match=r"waited 0\.2 s for its commit"):
         db.write(lambda _: 1)
@@ -240,7 +240,7 @@ def test_all_writes_of_many_greenlets_run_on_one_real_thread(db):
 
 def test_stop_commits_what_waits_and_refuses_what_comes_later(db, gate, path):
     gevent.spawn(db.write, lambda _: gate.wait())
-    gevent.sleep(0.05)
+    gate.until_held()
     waiting = [gevent.spawn(db.write, note(str(number))) for number in range(10)]
     gevent.sleep(0.05)
     stopping = gevent.spawn(db.stop)
