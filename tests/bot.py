@@ -70,6 +70,13 @@ class Model:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/_requests", timeout=10) as answer:
             return list(msgspec.json.decode(answer.read())["requests"])
 
+    def script(self, script: object) -> None:
+        """Answer by this script from now on."""
+        body = msgspec.json.encode(script)
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/_script", data=body, method="POST")
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            answer.read()
+
     def close(self) -> None:
         self.process.kill()
         self.process.wait(10)
