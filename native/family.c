@@ -1,4 +1,4 @@
-/* Finding and signalling the descendants of this process, and giving back memory it does not need.
+/* Finding and signalling the descendants of this process.
  *
  * Runs in a monitor forked from a process with many threads: system calls and the stack only.
  * Source: proc(5), /proc/[pid]/stat and /proc/[pid]/task/[tid]/children.
@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include "monitor.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
@@ -17,8 +16,7 @@
 enum {
     PID_LIMIT = 4194304, /* PID_MAX_LIMIT of 64-bit Linux */
     WORDS = PID_LIMIT / 64,
-    FREEZE_ROUNDS = 50,
-    WORTH_BYTES = 128 * 1024 /* smaller anonymous maps may be a library's variables: left alone */
+    FREEZE_ROUNDS = 50
 };
 
 struct directory_entry {
@@ -184,83 +182,6 @@ void fermix_kill_children(void) {
                     kill_with_group(pid);
                 pid = 0;
             }
-        }
-    }
-    close(fd);
-}
-
-struct map_line {
-    uintptr_t start, end;
-    char permissions[5];
-    unsigned long inode;
-    char path; /* its first letter, 0 for none */
-    char path_second;
-};
-
-static uintptr_t read_number(const char **text, int base) {
-    uintptr_t value = 0;
-    for (;; (*text)++) {
-        char c = **text;
-        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 99;
-        if (digit >= base)
-            return value;
-        value = value * (uintptr_t)base + (uintptr_t)digit;
-    }
-}
-
-/* "start-end perms offset major:minor inode   path". */
-static void parse_map(const char *text, struct map_line *map) {
-    map->start = read_number(&text, 16);
-    text++;
-    map->end = read_number(&text, 16);
-    text++;
-    for (int i = 0; i < 4 && *text; i++)
-        map->permissions[i] = *text++;
-    for (int column = 0; column < 3 && *text; column++) /* past the blanks before offset, device, inode */
-        if (column == 0)
-            text++, read_number(&text, 16);
-        else if (column == 1)
-            text++, read_number(&text, 16), text++, read_number(&text, 16);
-        else
-            text++, map->inode = read_number(&text, 10);
-    while (*text == ' ')
-        text++;
-    map->path = *text;
-    map->path_second = *text ? text[1] : 0;
-}
-
-static void release_if_useless(const struct map_line *map, uintptr_t stack, uintptr_t thread_variables) {
-    int is_private = map->permissions[1] == 'w' && map->permissions[3] == 'p' && map->inode == 0;
-    int is_plain = map->path == 0 || (map->path == '[' && (map->path_second == 'h' || map->path_second == 'a'));
-    if (!is_private || !is_plain || map->end - map->start < WORTH_BYTES)
-        return;
-    if ((stack >= map->start && stack < map->end) ||
-        (thread_variables >= map->start && thread_variables < map->end))
-        return;
-    madvise((void *)map->start, map->end - map->start, MADV_DONTNEED);
-}
-
-/* The owner's heap would be copied page by page as the owner writes to it; nothing here reads it. */
-void fermix_release_memory(void) {
-    char buffer[4096], line[256];
-    size_t length = 0;
-    ssize_t count;
-    uintptr_t stack = (uintptr_t)&length, thread_variables = (uintptr_t)&errno;
-    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    while ((count = read(fd, buffer, sizeof buffer)) > 0) {
-        for (ssize_t i = 0; i < count; i++) {
-            if (buffer[i] != '\n') {
-                if (length < sizeof line - 1)
-                    line[length++] = buffer[i];
-                continue;
-            }
-            struct map_line map = {0};
-            line[length] = 0;
-            parse_map(line, &map);
-            release_if_useless(&map, stack, thread_variables);
-            length = 0;
         }
     }
     close(fd);

@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -27,12 +28,6 @@
 #endif
 #ifndef CLOSE_RANGE_CLOEXEC
 #define CLOSE_RANGE_CLOEXEC (1U << 2)
-#endif
-
-#if defined(__GLIBC__) && !__GLIBC_PREREQ(2, 34)
-#define fork_bare fork
-#else
-#define fork_bare _Fork /* without the handlers libraries hang onto fork */
 #endif
 
 enum {
@@ -241,8 +236,8 @@ static void __attribute__((noreturn)) watch(struct monitor *self) {
     _exit(0);
 }
 
-static void __attribute__((noinline, noreturn)) be_monitor(const struct fermix_command *command, int control_fd,
-                                                           int status_fd) {
+static void __attribute__((noinline, noreturn)) be_monitor(const struct fermix_command *command, size_t size,
+                                                           int control_fd, int status_fd) {
     struct monitor self = {.control_fd = control_fd, .status_fd = status_fd};
     struct failure failure = {0, 0};
     int kept[FERMIX_PASS_LIMIT + 5];
@@ -277,14 +272,33 @@ static void __attribute__((noinline, noreturn)) be_monitor(const struct fermix_c
     if (chdir("/") < 0) {
         /* we then hold the owner's folder busy, which harms nothing else */
     }
-    fermix_release_memory();
+    munmap((void *)command, size);
     watch(&self);
+}
+
+/* The system call itself: handlers that libraries hang onto fork would touch memory that is left out. */
+static pid_t fork_monitor(const struct fermix_command *command, size_t size, int control_fd, int status_fd) {
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    struct fermix_left_out left_out;
+    sigset_t all, old;
+    pthread_mutex_lock(&one_at_a_time);
+    fermix_leave_out_of_fork(&left_out);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* so that the owner's handlers never run in the child */
+    pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (pid == 0)
+        be_monitor(command, size, control_fd, status_fd);
+    int error = errno;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    fermix_put_back(&left_out);
+    pthread_mutex_unlock(&one_at_a_time);
+    errno = error;
+    return pid;
 }
 
 int fermix_start_monitor(const struct fermix_command *command, pid_t *monitor, int *control_fd,
                          int *status_fd) {
     int control[2], status[2];
-    sigset_t all, old;
     if (command->pass_count > FERMIX_PASS_LIMIT)
         return -E2BIG;
     if (pipe2(control, O_CLOEXEC) < 0)
@@ -295,14 +309,15 @@ int fermix_start_monitor(const struct fermix_command *command, pid_t *monitor, i
         close(control[1]);
         return -error;
     }
-    /* Blocked over the fork, so that the owner's handlers never run in the child. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    pid_t pid = fork_bare();
-    if (pid == 0)
-        be_monitor(command, control[0], status[1]);
-    int error = errno;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    size_t size = 0;
+    struct fermix_command *packed = fermix_pack(command, &size);
+    pid_t pid = -1;
+    int error = ENOMEM;
+    if (packed) {
+        pid = fork_monitor(packed, size, control[0], status[1]);
+        error = errno;
+        munmap(packed, size);
+    }
     close(control[0]);
     close(status[1]);
     if (pid < 0) {

@@ -2,6 +2,7 @@
 #ifndef FERMIX_MONITOR_H
 #define FERMIX_MONITOR_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -56,6 +57,24 @@ int fermix_start_monitor(const struct fermix_command *command, pid_t *monitor, i
 void fermix_signal_family(int signal_number);
 void fermix_kill_children(void);
 void fermix_freeze_and_kill_family(void);
-void fermix_release_memory(void);
+
+/* memory.c: called by the owner around the fork. */
+#define FERMIX_LEFT_OUT_LIMIT 128
+
+struct fermix_range {
+    uintptr_t start, end;
+};
+
+struct fermix_left_out {
+    int count;
+    struct fermix_range ranges[FERMIX_LEFT_OUT_LIMIT];
+};
+
+/* Marks large private memory to be left out of this thread's next fork; one thread at a time. */
+void fermix_leave_out_of_fork(struct fermix_left_out *left_out);
+void fermix_put_back(const struct fermix_left_out *left_out);
+
+/* A copy of the command and all it points to in one shared block of `size` bytes, or NULL. */
+struct fermix_command *fermix_pack(const struct fermix_command *command, size_t *size);
 
 #endif

@@ -45,6 +45,8 @@ class CommandHost:
         started = self._clock.monotonic_s()
         if self._is_stopped:
             return _not_started("fermix is stopping")
+        if cancel.is_set():
+            return _not_started(cancel.reason, Ending.CANCELLED)
         try:
             family = Family(
                 command.argv,
@@ -71,13 +73,18 @@ class CommandHost:
     def stop(self, timeout_s: float) -> None:
         """Refuse new commands and end the running ones; returns when they are gone or the time is over."""
         self._is_stopped = True
-        deadline = Deadline.after(timeout_s)
         for run in list(self._running):
             run.end(Ending.CANCELLED)
-        while self._running and not deadline.is_over():
-            sleep(0.01)
+        self._await_none(timeout_s / 2)
         for run in list(self._running):
             run.kill()
+        self._await_none(timeout_s / 2)
+        self._ledger.await_farewells(timeout_s / 2)
+
+    def _await_none(self, timeout_s: float) -> None:
+        deadline = Deadline.after(timeout_s)
+        while self._running and not deadline.is_over():
+            sleep(0.01)
 
     def standing_of(self, pid: int) -> Standing | None:
         """The standing a process has because one of our commands started it; None when none did."""
@@ -227,12 +234,12 @@ def _reason(error: OSError | ValueError) -> str:
     return str(error)
 
 
-def _not_started(reason: str) -> CommandResult:
+def _not_started(reason: str, ended: Ending = Ending.FAILED_TO_START) -> CommandResult:
     return CommandResult(
-        output=f"The command could not be started: {reason}.",
+        output=f"The command was not started: {reason}.",
         exit_code=None,
         signal=None,
-        ended=Ending.FAILED_TO_START,
+        ended=ended,
         is_cut=False,
         duration_ms=0,
     )

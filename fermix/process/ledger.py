@@ -13,6 +13,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from posix import close  # os.close is gevent's, which puts it off
 
 from fermix import native
 from fermix.native import Spawned
@@ -104,6 +105,10 @@ class GroupLedger:
         elif not self._reap(group, block=False):
             self._farewells.start(lambda: self._await_end(group), name=group.identity)
 
+    def await_farewells(self, timeout_s: float) -> bool:
+        """Whether every monitor that was left to end by itself has done so within `timeout_s`."""
+        return self._farewells.join(timeout_s)
+
     def _await_end(self, group: Group) -> None:
         deadline = Deadline.after(FAREWELL_S)
         while not self._reap(group, block=False):
@@ -179,7 +184,7 @@ class GroupLedger:
         old, self._fd = self._fd, os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         self._lines = len(self._groups)
         if old is not None:
-            os.close(old)
+            close(old)
 
 
 def _sweep(groups: list[Group], *, patience_s: float, timeout_s: float) -> int:
@@ -218,7 +223,7 @@ def _kill(facts: ProcessFacts) -> bool:
         log.warning("Cannot end process %s: %s", facts.pid, error)
         return False
     finally:
-        os.close(fd)
+        close(fd)
     return True
 
 

@@ -27,7 +27,7 @@ def look(pid: int) -> ProcessFacts | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - Path costs more than the read
             text = file.read()
-    except (FileNotFoundError, ProcessLookupError):
+    except OSError:  # gone, or hidden from us by the mount options of /proc
         return None
     # "pid (name) state ppid pgrp session …": the name may hold anything, so count from the last ')'
     fields = text[text.rindex(b")") + 2 :].split()
