@@ -82,7 +82,7 @@ def set_value(key: str, value: str, as_json: bool) -> None:
 @click.argument("keys", nargs=-1, required=True, metavar="KEY...")
 @json_option
 def unset(keys: tuple[str, ...], as_json: bool) -> None:
-    """Take settings, or whole tables, out of config.toml: the defaults count again."""
+    """Take settings or whole tables out: their defaults count again."""
     source = read_source(own_home().config)
     for key in keys:
         if not _stands_in(source.document, key):
@@ -117,7 +117,7 @@ def show(has_defaults: bool, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def check(context: click.Context, as_json: bool) -> None:
-    """Say everything that is wrong with config.toml and the secrets it names."""
+    """Say what is wrong with config.toml and its secrets."""
     home = own_home()
     failures = [Failure.of(each) for each in find_problems(home, os.environ)]
     if as_json:

@@ -13,6 +13,7 @@ from fermix.errors import ConfigError
 
 if TYPE_CHECKING:
     # At run time tomlkit is imported where an edit is made: no other command should pay for it.
+    from tomlkit import TOMLDocument
     from tomlkit.items import Table
 
 
@@ -52,7 +53,7 @@ def _apply(text: str, edit: Edit) -> str:
     import tomlkit
     from tomlkit.items import InlineTable, Table
 
-    document = tomlkit.parse(text)
+    document = _parse(text)
     *names, key = edit.path
     table: MutableMapping[str, Any] = document  # Any: tomlkit's own items
     parents: list[tuple[MutableMapping[str, Any], str]] = []
@@ -78,6 +79,17 @@ def _apply(text: str, edit: Edit) -> str:
                 break
             del above[name]
     return tomlkit.dumps(document)
+
+
+def _parse(text: str) -> TOMLDocument:
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        return tomlkit.parse(text)
+    except (TOMLKitError, RecursionError) as exc:
+        # tomllib took it, so it is TOML; tomlkit is stricter here and there, and nests less deeply.
+        raise ConfigError(f"config.toml is written in a way that cannot be edited: {exc}.") from exc
 
 
 def _put(table: MutableMapping[str, Any], key: str, value: object) -> None:

@@ -117,6 +117,13 @@ def test_every_way_of_writing_tables_can_be_edited(text: str, key: str, value: o
     assert document == value
 
 
+def test_what_cannot_be_edited_is_said_so() -> None:
+    nested = "x = " + "[" * 300 + "]" * 300 + "\n"
+
+    with pytest.raises(ConfigError, match="cannot be edited"):
+        change(nested, "gateway.running_turns", 2)
+
+
 def test_line_ends_and_byte_order_mark_are_kept() -> None:
     raw = b"\xef\xbb\xbf[gateway]\r\nlevel = 'info'\r\n"
 
