@@ -77,7 +77,12 @@ class HttpProvider:
         self._door.close()
 
     def _answer(self, request: ModelRequest, deadline: Deadline) -> Iterator[StreamEvent]:
-        body = self._api.encode(request, self._route)
+        try:
+            body = self._api.encode(request, self._route)
+        except UnicodeEncodeError as error:
+            message = f"The request holds text that is not Unicode ({error.reason})."
+            yield Failed(FailureKind.INVALID_REQUEST, message, retryable=False)
+            return
         response = self._door.send(
             "POST",
             self._api.path,

@@ -7,7 +7,6 @@ import os
 import secrets as random_text
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from fermix.net.door import OwnerDoor
 from fermix.process import Helper, HelperSpec, child_environment
 from fermix.providers.apis.openai_chat import API
 from fermix.providers.apis.wire import Route
+from fermix.providers.catalog import BUILT_IN
 from fermix.providers.client import HttpProvider, failed_from
 from fermix.providers.local_server import KEY_VARIABLE
 from fermix.providers.port import ModelLimits, ModelRequest, StreamEvent
@@ -28,7 +28,6 @@ from fermix.tasks import Cancel, Deadline, Task, TaskGroup, sleep
 
 log = logging.getLogger(__name__)
 
-MODEL = "smollm2-135m-instruct"
 PROMPT_BYTES = 1024
 _NICE = 10
 _POLL_S = 0.02
@@ -56,7 +55,7 @@ class EmbeddedModel:
         self._model_path = model_path
         self.route = Route(
             provider=name,
-            model=model_path.stem if model_path else MODEL,
+            model=model_path.stem if model_path else BUILT_IN,
             limits=ModelLimits(
                 takes_tools=False, prompt_bytes=PROMPT_BYTES, max_output_tokens=parts.local.output_tokens
             ),
@@ -203,8 +202,6 @@ class EmbeddedModel:
         if running is not None:
             running.http.stop(0)
             running.helper.stop(timeout_s)
-            with suppress(OSError):
-                (self._parts.home.models / "local-model.port").unlink(missing_ok=True)
 
 
 def own_command(parts: Parts) -> tuple[str, ...]:

@@ -21,11 +21,13 @@ from typing import Any
 import gevent
 import msgspec
 from gevent import socket
+from gevent.pool import Pool
 from gevent.server import StreamServer
 
 from fermix.testing.model_script import Script, Step, chunks_of, read_script
 
 _HEAD_LIMIT_BYTES = 65_536
+_CONNECTIONS = 10_000
 
 
 class Recorded(msgspec.Struct):
@@ -50,7 +52,9 @@ class ModelServer:
         self.script = script or Script()
         self.requests: list[Recorded] = []
         self.will(*steps)
-        self._server = StreamServer(("127.0.0.1", port), self._serve, backlog=4096)
+        self._server = StreamServer(
+            ("127.0.0.1", port), self._serve, backlog=4096, spawn=Pool(_CONNECTIONS)
+        )
 
     @property
     def port(self) -> int:
@@ -69,6 +73,10 @@ class ModelServer:
         """Answer the next requests with these texts."""
         self.will(*({"say": text} for text in texts))
 
+    def always(self, step: dict[str, Any]) -> None:
+        """Answer with this step whenever the script has no other."""
+        self.script.default = msgspec.convert(step, Step)
+
     def start(self) -> None:
         self._server.start()
 
@@ -76,7 +84,7 @@ class ModelServer:
         self._server.serve_forever()
 
     def stop(self) -> None:
-        self._server.stop(timeout=1)
+        self._server.stop(timeout=0)
 
     def __enter__(self) -> ModelServer:
         self.start()

@@ -66,7 +66,8 @@ def wire_names(names: Sequence[str]) -> dict[str, str]:
         if name not in mapped:
             mark = hashlib.sha256(name.encode()).hexdigest()[:6]
             stem = re.sub(r"[^A-Za-z0-9_-]+", "_", name)
-            mapped[name] = stem if len(stem) <= 64 and stem not in taken else f"{stem[:57]}_{mark}"
+            is_free = 0 < len(stem) <= 64 and stem not in taken
+            mapped[name] = stem if is_free else f"{stem[:57]}_{mark}"
             taken.add(mapped[name])
     return mapped
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Iterator
 
 from fermix.net.door import OwnerDoor
+from fermix.paths import Home
 from fermix.providers.apis.openai_chat import API
 from fermix.providers.apis.wire import Route
+from fermix.providers.catalog import local_models
 from fermix.providers.client import HttpProvider
 from fermix.providers.embedded import EmbeddedModel
 from fermix.providers.ollama import find_model
@@ -29,16 +32,6 @@ _OLLAMA_IDLE_S = 300.0
 """Longest silence: a big model is loaded from disk before its first word."""
 _OLLAMA_TOTAL_S = 1800.0
 
-NOTICE = """\
-This answer comes from the small model built into fermix. It runs on this machine and needs no key, \
-but it knows little and cannot use tools. To connect a better one:
-  fermix config set providers.mine.base_url https://HOST/v1
-  fermix config set providers.mine.model MODEL
-  fermix config set providers.mine.api_key @secret:mine   (the key itself goes into ~/.fermix/secrets/mine)
-  fermix config set provider.name mine
-  fermix restart
-or run Ollama on this machine with a model that can use tools; fermix finds it by itself."""
-
 
 class LocalProvider:
     """Looks for the best model on this machine and asks it.
@@ -51,9 +44,12 @@ class LocalProvider:
         self.name = name
         self._wanted = model
         self._parts = parts
-        self._embedded = EmbeddedModel(name, parts)
+        own_file = local_models(parts.home, parts.environment).get(model or "")
+        self._embedded = EmbeddedModel(name, parts, model_path=own_file)
+        self._looks_elsewhere = bool(parts.local.ollama_url) and own_file is None
         self._ollama: HttpProvider | None = None
         self._looked_s: float | None = None
+        """When the Ollama's address was last looked at; None when it should be looked at now."""
 
     @property
     def model(self) -> str:
@@ -80,7 +76,7 @@ class LocalProvider:
 
     def notice(self) -> str | None:
         self._look()
-        return None if self._ollama else NOTICE
+        return None if self._ollama else small_model_notice(self._parts.home)
 
     def stop(self, timeout_s: float) -> None:
         """End the built-in model's process and the connections."""
@@ -92,7 +88,7 @@ class LocalProvider:
         """Choose; the Ollama once found is kept until it stops answering."""
         local, now_s = self._parts.local, self._parts.clock.monotonic_s()
         is_fresh = self._looked_s is not None and now_s - self._looked_s < _LOOK_AGAIN_S
-        if self._ollama is not None or is_fresh or not local.ollama_url:
+        if self._ollama is not None or is_fresh or not self._looks_elsewhere:
             return
         self._looked_s = now_s
         found = find_model(local.ollama_url, wanted=self._wanted)
@@ -107,6 +103,21 @@ class LocalProvider:
                 timeout_s=_OLLAMA_TOTAL_S,
                 clock=self._parts.clock,
             )
+
+
+def small_model_notice(home: Home) -> str:
+    """That the small model answered, and the commands that connect a better one."""
+    key_file = shlex.quote(str(home.secrets / "mine"))
+    return f"""\
+This answer comes from the small model built into fermix. It runs on this machine and needs no key, \
+but it knows little and cannot use tools. To connect a better one, any OpenAI-compatible server:
+    fermix config set providers.mine.base_url https://HOST/v1
+    fermix config set providers.mine.model MODEL
+    (umask 077; cat > {key_file})    # paste the key, then Enter and Ctrl-D
+    fermix config set providers.mine.api_key @secret:mine
+    fermix config set provider.name mine
+    fermix restart
+Or run Ollama on this machine with a model that can use tools: fermix finds it by itself."""
 
 
 def make(name: str, model: str | None, settings: NamedProviderSettings | None, parts: Parts) -> Provider:
