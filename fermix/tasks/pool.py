@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Generic, TypeVar
 
 import gevent.threadpool
 
@@ -21,8 +21,25 @@ class ThreadPool:
 
         Raises: gevent.Timeout after `timeout_s`; the thread is then left to finish by itself.
         """
-        return cast(Result, self._pool.spawn(work).get(timeout=timeout_s))
+        outcome: _Outcome[Result] = self._pool.spawn(_Outcome, work).get(timeout=timeout_s)
+        return outcome.value()
 
     def stop(self) -> None:
         """Wait for nothing new; running calls finish by themselves."""
         self._pool.kill()
+
+
+class _Outcome(Generic[Result]):
+    """What a call came to, made on the thread: gevent prints what a thread lets fly."""
+
+    def __init__(self, work: Callable[[], Result]) -> None:
+        self._error: BaseException | None = None
+        try:
+            self._result = work()
+        except BaseException as error:  # the thread's boundary; raised again by `value`
+            self._error = error
+
+    def value(self) -> Result:
+        if self._error is not None:
+            raise self._error
+        return self._result

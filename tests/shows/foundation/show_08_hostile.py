@@ -157,7 +157,8 @@ def main() -> int:
     assert good.longest_s <= SERVED_WITHIN_S, f"a good client waited {good.longest_s:.2f} s"
     print(
         f"{sum(answers.values())} hostile requests beside {SILENT_CLIENTS} silent clients: "
-        f"memory {grown_mb:+.1f} MB (within {MEMORY_MB:g}), {good.served} good requests, the slowest {good.longest_s * 1000:.0f} ms"
+        f"memory {grown_mb:+.1f} MB (within {MEMORY_MB:g}), "
+        f"{good.served} good requests, the slowest {good.longest_s * 1000:.0f} ms"
     )
     return 0
 
