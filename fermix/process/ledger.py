@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 MARK = "FERMIX_COMMAND"
 """Variable every process of a family inherits; its value is the family's id."""
+MONITOR_NAME = "fermix-monitor"
+"""Source: native/monitor.c"""
 LINES_BEFORE_REWRITE = 1000
 MONITOR_PATIENCE_S = 1.0
 LOOK_AGAIN_S = 0.02
@@ -140,7 +142,7 @@ class GroupLedger:
 
     def sweep(self, group: Group) -> int:
         """End what is left of one family whose monitor was killed; returns how many processes."""
-        return _sweep([group], patience_s=0.0, timeout_s=2.0)
+        return _sweep([group], patience_s=0.0, timeout_s=2.0, has_orphans=True)
 
     def sweep_leftovers(self, timeout_s: float = 5.0) -> int:
         """End what an earlier daemon of this home left behind; returns how many processes.
@@ -187,12 +189,15 @@ class GroupLedger:
             close(old)
 
 
-def _sweep(groups: list[Group], *, patience_s: float, timeout_s: float) -> int:
-    """SIGKILL until nothing of `groups` is found; monitors may do it themselves for `patience_s`."""
+def _sweep(groups: list[Group], *, patience_s: float, timeout_s: float, has_orphans: bool = False) -> int:
+    """SIGKILL until nothing of `groups` is found; monitors may do it themselves for `patience_s`.
+
+    `has_orphans`: processes that left session and environment may have become our own children.
+    """
     start, killed = time.monotonic(), set[tuple[int, int]]()
     monitors = {(group.monitor_pid, group.monitor_started) for group in groups}
     while (passed := time.monotonic() - start) < timeout_s:
-        victims = _members(groups)
+        victims = _members(groups) + (_orphans() if has_orphans else [])
         alive = [facts for facts in victims if not facts.is_zombie]
         if not alive:
             break
@@ -225,6 +230,19 @@ def _kill(facts: ProcessFacts) -> bool:
     finally:
         close(fd)
     return True
+
+
+def _orphans() -> list[ProcessFacts]:
+    """Children of ours that no monitor stands above: we are a subreaper and start only monitors."""
+    own = proc.look(os.getpid())
+    return [
+        facts
+        for facts in proc.every_process().values()
+        if own is not None
+        and facts.parent == own.pid
+        and facts.session != own.session
+        and proc.name_of(facts.pid) != MONITOR_NAME
+    ]
 
 
 def _members(groups: list[Group]) -> list[ProcessFacts]:

@@ -49,6 +49,15 @@ def environment_holds(pid: int, marks: frozenset[bytes]) -> bool:
         return False
 
 
+def name_of(pid: int) -> str:
+    """The name a process gave itself, empty when it is gone."""
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - likewise
+            return file.read().rstrip("\n")
+    except OSError:
+        return ""
+
+
 def ancestors(pid: int) -> list[int]:
     """`pid`, its parent and so on up to the first process."""
     chain: list[int] = []

@@ -16,6 +16,7 @@ if "--fallback" in sys.argv:
     sys.argv.remove("--fallback")
     sys.modules["fermix.native._native"] = None  # type: ignore[assignment] # as if it had not been built
 
+from fermix import native
 from fermix.clock import SystemClock
 from fermix.process import Command, CommandHost, CommandSettings, GroupLedger
 from fermix.tasks import Cancel, TaskGroup, sleep
@@ -24,6 +25,7 @@ NASTY = Path(__file__).with_name("nasty.py")
 
 
 def main() -> None:
+    native.become_subreaper()
     ledger = GroupLedger(Path(sys.argv[1]))
     host = CommandHost(ledger, CommandSettings(grace_s=1.0), SystemClock())
     tasks = TaskGroup("owner")

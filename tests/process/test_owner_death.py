@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fermix.process import GroupLedger
-from tests.process.survivors import await_none, await_some
+from tests.process.survivors import await_none, await_some, marked
 
 OWNER = Path(__file__).with_name("owner.py")
 CHECKOUT = Path(__file__).parents[2]
@@ -114,6 +114,19 @@ def test_a_monitor_does_not_keep_its_owners_memory(owner: Owner, mark: str) -> N
 
     end(process)
     await_none(mark, 5.0)
+
+
+def test_a_family_whose_monitor_is_killed_is_ended_by_the_owner(owner: Owner, mark: str) -> None:
+    process = owner("stubborn")
+    await_some(mark, 6)
+
+    for monitor in monitors_of(process.pid):
+        os.kill(monitor, signal.SIGKILL)
+
+    deadline = time.monotonic() + 5
+    while marked(mark) not in ([process.pid], []) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert marked(mark) in ([process.pid], [])  # the owner ends by itself when its command has
 
 
 def test_leftovers_of_killed_monitors_are_swept_at_the_next_start(
