@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fermix.providers.embedded import EmbeddedModel
 from fermix.providers.port import Done, Failed, FailureKind, TextDelta
 from fermix.providers.settings import LocalModelSettings
+from fermix.providers.vendors.embedded import EmbeddedModel
 from fermix.providers.vendors.vendor import Parts
 from fermix.tasks import Cancel, TaskGroup, sleep
 

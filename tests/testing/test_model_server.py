@@ -33,7 +33,8 @@ def test_steps_are_taken_one_by_one_and_then_refused_clearly() -> None:
 
 def test_a_rule_answers_by_what_was_said_and_how_far_the_turn_is() -> None:
     rules = read_script(
-        b'{"rules": [{"when": "work", "then": [{"tool_calls": [{"name": "t"}]}, {"say": "done {text}"}]}, {"when": "", "then": [{"say": "echo {text}"}]}]}'
+        b'{"rules": [{"when": "work", "then": [{"tool_calls": [{"name": "t"}]}, {"say": "done {text}"}]},'
+        b' {"when": "", "then": [{"say": "echo {text}"}]}]}'
     )
     with ModelServer(script=rules) as server:
         assert post(server.base_url, ("user", "hi")) == "echo hi"

@@ -1,1 +1,1 @@
-"""Vendors: one file each, listed in `providers.build`."""
+"""Vendors: one file each, listed in `providers.build`, and what the local one is made of."""

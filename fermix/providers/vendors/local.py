@@ -12,8 +12,6 @@ from fermix.providers.apis.openai_chat import API
 from fermix.providers.apis.wire import Route
 from fermix.providers.catalog import local_models
 from fermix.providers.client import HttpProvider
-from fermix.providers.embedded import EmbeddedModel
-from fermix.providers.ollama import find_model
 from fermix.providers.port import (
     Failed,
     FailureKind,
@@ -23,6 +21,8 @@ from fermix.providers.port import (
     StreamEvent,
 )
 from fermix.providers.settings import NamedProviderSettings
+from fermix.providers.vendors.embedded import EmbeddedModel
+from fermix.providers.vendors.ollama import find_model
 from fermix.providers.vendors.vendor import Parts
 
 log = logging.getLogger(__name__)
