@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 import gevent.threadpool
 
@@ -21,8 +21,8 @@ class ThreadPool:
 
         Raises: gevent.Timeout after `timeout_s`; the thread is then left to finish by itself.
         """
-        outcome: _Outcome[Result] = self._pool.spawn(_Outcome, work).get(timeout=timeout_s)
-        return outcome.value()
+        outcome = self._pool.spawn(_Outcome, work).get(timeout=timeout_s)
+        return cast(_Outcome[Result], outcome).value()
 
     def stop(self) -> None:
         """Wait for nothing new; running calls finish by themselves."""

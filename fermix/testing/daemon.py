@@ -93,8 +93,8 @@ def make_runtime(
     environment: Mapping[str, str],
 ) -> Runtime:
     """The real runtime with our sink and tools."""
-    tools = (*TOOLS, note_run, block_hub)
-    tools += tuple(filler(number) for number in range(tool_count - len(tools)))
+    own = (*TOOLS, note_run, block_hub)
+    tools = (*own, *(filler(number) for number in range(tool_count - len(own))))
     return Runtime(settings, home, control, mode, environment, sink=freezer, tools=tools)
 
 
