@@ -12,7 +12,7 @@ from fermix.cli.ask import AskView
 from fermix.cli.door import Door
 from fermix.cli.options import examples, own_home
 from fermix.cli.talk import LEAVING, Talk
-from fermix.cli.terminal import has_style, is_terminal
+from fermix.cli.terminal import has_cursor, is_terminal
 from fermix.errors import FermixError, OwnerError, UsageError
 from fermix.paths import Home
 
@@ -35,7 +35,7 @@ def command(session: str | None, is_new: bool) -> None:
 def chat(home: Home, session: str) -> None:
     """Talk in `session` until the person leaves."""
     talk = Talk(Door(home, starts_private=True), session)
-    if is_terminal(sys.stdin) and is_terminal(sys.stdout) and has_style(sys.stdout):
+    if is_terminal(sys.stdin) and has_cursor(sys.stdout):
         from fermix.cli.chat_screen import chat_on_screen  # rich and prompt_toolkit are slow to import
 
         chat_on_screen(home, talk)

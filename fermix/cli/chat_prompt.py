@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.data_structures import Size
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.output.vt100 import Vt100_Output
 
 from fermix.cli.terminal import say, takes
 
@@ -25,6 +27,9 @@ class ChatPrompt:
             key_bindings=_keys(),
             prompt_continuation=lambda width, _line, _wrapped: " " * width,
             enable_suspend=True,
+            # Without asking the terminal where its cursor is: not every one answers, and a plain
+            # prompt has no menu that would need to know.
+            output=Vt100_Output(sys.stdout, _size, term=os.environ.get("TERM"), enable_cpr=False),
         )
 
     def ask(self) -> str:
@@ -33,6 +38,14 @@ class ChatPrompt:
         Raises: EOFError at Ctrl-D, KeyboardInterrupt at Ctrl-C.
         """
         return self._session.prompt(FormattedText([("bold", self._mark)]))
+
+
+def _size() -> Size:
+    try:
+        columns, rows = os.get_terminal_size(sys.stdout.fileno())
+    except OSError:
+        columns, rows = 0, 0
+    return Size(rows=rows or 24, columns=columns or 80)
 
 
 def _keys() -> KeyBindings:

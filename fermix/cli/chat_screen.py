@@ -31,7 +31,10 @@ Ctrl-D       leave, like /quit"""
 
 
 def chat_on_screen(home: Home, talk: Talk) -> None:
-    """Talk until Ctrl-D or a second Ctrl-C in a row."""
+    """Talk until Ctrl-D.
+
+    Raises: KeyboardInterrupt at a second Ctrl-C in a row.
+    """
     earlier = talk.earlier()
     say(f"fermix {__version__} · {talk.session} · /help shows the keys")
     for message in earlier:
@@ -45,7 +48,7 @@ def chat_on_screen(home: Home, talk: Talk) -> None:
             return
         except KeyboardInterrupt:
             if was_interrupted:
-                return
+                raise
             was_interrupted = True
             say("Ctrl-D leaves, and so does another Ctrl-C.")
             continue
@@ -65,7 +68,8 @@ def _take_turn(talk: Talk, text: str) -> None:
     """
     try:
         with _no_echo():
-            talk.send(text, ScreenView())
+            if not talk.send(text, ScreenView()):
+                say("stopped")
     except FermixError as error:
         show_failure(Failure.of(error), as_json=False)
     print()
@@ -114,7 +118,7 @@ def _no_echo() -> Iterator[None]:
     terminal = sys.stdin.fileno()
     before = termios.tcgetattr(terminal)
     quiet = termios.tcgetattr(terminal)
-    quiet[3] &= ~termios.ECHO
+    quiet[3] &= ~(termios.ECHO | termios.ICANON)  # by line, a Ctrl-D would be eaten as the end of one
     termios.tcsetattr(terminal, termios.TCSADRAIN, quiet)
     try:
         yield

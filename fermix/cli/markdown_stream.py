@@ -17,6 +17,8 @@ from rich.markdown import Markdown
 
 from fermix.cli.terminal import escaped
 
+_PADDING = re.compile(r" +$", re.MULTILINE)
+"""Rich fills every line to the screen's width, which would be copied along."""
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
@@ -65,7 +67,9 @@ class MarkdownStream:
         if self._has_printed:
             self._out.write("\n")
         self._has_printed = True
-        self._console.print(Markdown(block, hyperlinks=False))
+        with self._console.capture() as rendered:
+            self._console.print(Markdown(block, hyperlinks=False))
+        self._out.write(_PADDING.sub("", rendered.get()))
 
 
 class BlockCutter:

@@ -64,7 +64,10 @@ class ReplyText:
         if shown.startswith(told):
             return ""
         if told.startswith(shown):
-            new = _after_solid(self._told, len(shown))
+            if self._told.startswith(self._shown):
+                new = self._told[len(self._shown) :]
+            else:
+                new = _after_solid(self._told, len(shown))
             self._shown = self._told
             return new
         return self._write_whole()

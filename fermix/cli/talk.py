@@ -30,8 +30,8 @@ class Talk:
             messages = connection.call("sessions.messages", params, _TIMEOUT_S).get("messages")
         return [each for each in messages if isinstance(each, dict)] if isinstance(messages, list) else []
 
-    def send(self, text: str, view: AskView) -> None:
-        """Send a message and show its turn; Ctrl-C cancels it.
+    def send(self, text: str, view: AskView) -> bool:
+        """Send a message and show its turn; whether it completed, False when Ctrl-C cancelled it.
 
         Raises: KeyboardInterrupt at the second Ctrl-C, OwnerError when the turn did not complete.
         """
@@ -44,5 +44,7 @@ class Talk:
                 raise
             view.finish(result)
             acknowledge(watch)
-        if interrupts.count == 0 or result.get("status") != "cancelled":
-            check_completed(result)
+        if interrupts.count and result.get("status") == "cancelled":
+            return False
+        check_completed(result)
+        return True

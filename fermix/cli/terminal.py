@@ -43,9 +43,14 @@ def is_terminal(stream: TextIO) -> bool:
         return False
 
 
+def has_cursor(stream: TextIO) -> bool:
+    """Whether lines can be taken back and drawn again."""
+    return is_terminal(stream) and os.environ.get("TERM") != "dumb"
+
+
 def has_style(stream: TextIO) -> bool:
-    """Whether colours and cursor movement are welcome. Source: https://no-color.org"""
-    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    """Whether colours are welcome. Source: https://no-color.org"""
+    return has_cursor(stream) and not os.environ.get("NO_COLOR")
 
 
 def paint(text: str, style: str, stream: TextIO) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from fermix.cli.terminal import escaped, has_style, is_terminal, takes
+from fermix.cli.terminal import escaped, has_cursor, paint, takes
 
 _QUIET_S = 1.0
 _FRAME_S = 0.1
@@ -35,7 +35,7 @@ class Waiting:
         now = time.monotonic()
         if self._is_silent or now - self._began < self._quiet_s:
             return
-        if not has_style(sys.stderr):
+        if not has_cursor(sys.stderr):
             if not self._is_shown:
                 self._is_shown = True
                 print(f"fermix: {self.what} ...", file=sys.stderr, flush=True)
@@ -46,12 +46,13 @@ class Waiting:
         self._count += 1
         frame = self._frames[self._count % len(self._frames)]
         self._is_shown = True
-        sys.stderr.write(f"\r\x1b[2K\x1b[2m{frame} {escaped(self.what)} {now - self._began:.0f} s\x1b[0m")
+        told = f"{frame} {escaped(self.what)} {now - self._began:.0f} s"
+        sys.stderr.write("\r\x1b[2K" + paint(told, "dim", sys.stderr))
         sys.stderr.flush()
 
     def clear(self) -> None:
         """Take the spinner away; a later `tick` shows it again."""
-        if self._is_shown and is_terminal(sys.stderr) and has_style(sys.stderr):
+        if self._is_shown and has_cursor(sys.stderr):
             sys.stderr.write("\r\x1b[2K")
             sys.stderr.flush()
             self._is_shown = False
