@@ -1,6 +1,7 @@
 """A command that does not want to end: `nasty.py KIND MARK`; gives up by itself after 60 s.
 
-stubborn  ignores SIGTERM, double-forks with setsid, once with an empty environment, and floods
+stubborn  ignores SIGTERM, double-forks with setsid, once without environment, and prints 300 kB a second
+flooding  the same with nothing but output in between
 walking   each generation forks the next with setsid and exits, so that a kill always comes late
 wide      many processes that ignore SIGTERM, each in a session of its own
 """
@@ -33,7 +34,7 @@ def detach(mark: str, *, has_environment: bool) -> None:
     os.wait()
 
 
-def stubborn(mark: str) -> None:
+def stubborn(mark: str, *, pause_s: float = 0.02) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     detach(mark, has_environment=True)
     detach(mark, has_environment=False)
@@ -42,7 +43,11 @@ def stubborn(mark: str) -> None:
     end = time.monotonic() + LIFE_S
     while time.monotonic() < end:
         os.write(1, b"flood " * 1000)
-        time.sleep(0.001)  # a watcher keeps all of it
+        time.sleep(pause_s)
+
+
+def flooding(mark: str) -> None:
+    stubborn(mark, pause_s=0.0)
 
 
 def walking(mark: str) -> None:
@@ -68,4 +73,5 @@ def wide(mark: str) -> None:
 
 
 if __name__ == "__main__":
-    {"stubborn": stubborn, "walking": walking, "wide": wide}[sys.argv[1]](sys.argv[2])
+    kinds = {"stubborn": stubborn, "flooding": flooding, "walking": walking, "wide": wide}
+    kinds[sys.argv[1]](sys.argv[2])
