@@ -71,3 +71,4 @@ def test_data_files_are_in_the_binary(binary: Any) -> None:
     migrations = {path.name for path in (CHECKOUT / "fermix/db/migrations").glob("*.sql")}
     assert {path.name for path in (folder / "fermix/db/migrations").glob("*.sql")} == migrations
     assert (folder / "certifi/cacert.pem").stat().st_size > 100_000
+    assert (folder / "libgomp.so.1").exists(), "the local model's runtime needs it"
