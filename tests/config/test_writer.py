@@ -6,7 +6,9 @@ import itertools
 import os
 import random
 import resource
+import shutil
 import signal
+import tempfile
 import time
 import tomllib
 from collections.abc import Callable
@@ -264,6 +266,30 @@ def test_a_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:
     assert path.is_symlink()
     assert "running_turns = 9" in real.read_text()
     assert [each.name for each in real.parent.iterdir()] == ["fermix.toml"]
+
+
+def test_a_folder_that_takes_no_files_is_named() -> None:
+    folder = Path(tempfile.mkdtemp())  # not tmp_path: a child without root's powers must reach it
+    path = folder / "config.toml"
+    path.write_text(HAND_WRITTEN)
+    nobody = 65534
+
+    def write_as_nobody() -> None:
+        if os.geteuid() == 0:
+            os.setuid(nobody)
+        with pytest.raises(ConfigError, match="Cannot write"):
+            writer(path).apply([Edit(("gateway", "running_turns"), 9)])
+
+    if os.geteuid() == 0:
+        os.chown(path, nobody, -1)
+        os.chown(folder, nobody, -1)
+    folder.chmod(0o500)
+    try:
+        assert ended(in_child(write_as_nobody)) == 0
+        assert path.read_text() == HAND_WRITTEN
+    finally:
+        folder.chmod(0o700)
+        shutil.rmtree(folder)
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
