@@ -20,7 +20,7 @@ from fermix.gateway.watch import TurnLog, Watch
 from fermix.ids import is_id
 from fermix.ipc.server import Call, Method
 from fermix.messages import AssistantMessage, ConversationKey, Inbound, UserMessage
-from fermix.trust import Standing, Trust
+from fermix.trust import Trust
 
 MAIN_SESSION = "main"
 SESSION_LENGTH = 64
@@ -110,7 +110,6 @@ class Control:
         conversations: ConversationStore,
         blobs: Blobs,
         confirm: Callable[[str], bool],
-        standing_of: Callable[[int], Standing | None],
         status: Callable[[], Mapping[str, object]],
         stop: Callable[[bool], bool],
         clock: Clock,
@@ -122,7 +121,6 @@ class Control:
         self._conversations = conversations
         self._blobs = blobs
         self._confirm = confirm
-        self._standing_of = standing_of
         self._status = status
         self._stop = stop
         self._clock = clock
@@ -162,7 +160,7 @@ class Control:
             cwd=params.cwd if params.cwd is not None and Path(params.cwd).is_absolute() else None,
             received_ms=self._clock.now_ms(),
         )
-        entry = self._gateway.submit(inbound, at_most=self._standing_of(call.peer.pid))
+        entry = self._gateway.submit(inbound, at_most=call.peer.standing)
         if isinstance(entry, Denied):
             raise ToolDenied("This process may not talk to fermix.")
         return self._follow(entry.turn_id, entry.key.chat_id, 0, call)
@@ -239,7 +237,7 @@ class Control:
 
     def _require_operator(self, call: Call) -> None:
         """A command that a guest's turn started reaches nothing but `message`."""
-        standing = self._standing_of(call.peer.pid)
+        standing = call.peer.standing
         if standing is not None and standing.trust is not Trust.OPERATOR:
             raise ToolDenied("A process of a guest's turn may not do this.")
 

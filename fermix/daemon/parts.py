@@ -153,7 +153,6 @@ class WorkerParts:
             conversations=conversations,
             blobs=blobs,
             confirm=outbox.confirm,
-            standing_of=self.commands.standing_of,
             status=around.status,
             stop=around.stop,
             clock=clock,
@@ -164,7 +163,10 @@ class WorkerParts:
     def start_control(self) -> Child:
         """The control socket's server, on the listener that outlives this worker."""
         self.server = ControlServer(
-            self._around.control, self._control.methods(), settings=self._around.settings.control
+            self._around.control,
+            self._control.methods(),
+            settings=self._around.settings.control,
+            standing_of=self.commands.standing_of,
         )
         return self.server.start()
 

@@ -23,6 +23,7 @@ from fermix.errors import FermixError, OwnerError, ProtocolError
 from fermix.ipc.frames import OLDEST_VERSION, VERSION, FrameReader, encode
 from fermix.ipc.settings import ControlSettings
 from fermix.tasks import Deadline, TaskGroup, sleep
+from fermix.trust import Standing
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,8 @@ class Peer:
 
     pid: int
     uid: int
+    standing: Standing | None
+    """What a process may that the daemon itself started; None for anybody else's."""
 
 
 class Call:
@@ -107,7 +110,10 @@ class ControlServer:
         methods: Mapping[str, Method],
         *,
         settings: ControlSettings,
+        standing_of: Callable[[int], Standing | None],
     ) -> None:
+        """`standing_of`: what a process may that a turn of ours started; None for any other process."""
+        self._standing_of = standing_of
         self._listener = listener
         self._methods = methods
         self._settings = settings
@@ -163,7 +169,10 @@ class ControlServer:
         if len(self._connections) >= self._settings.connections:
             self._shed()
         connection = _Connection(
-            client, _peer_of(client), TaskGroup("client"), FrameReader(self._settings.frame_limit_bytes)
+            client,
+            self._peer_of(client),
+            TaskGroup("client"),
+            FrameReader(self._settings.frame_limit_bytes),
         )
         self._connections[connection] = None
         try:
@@ -262,6 +271,12 @@ class ControlServer:
         except OSError as gone:
             log.debug("A client is gone: %s", gone)
 
+    def _peer_of(self, client: socket.socket) -> Peer:
+        pid, uid, _ = struct.unpack(
+            "3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        )
+        return Peer(pid, uid, self._standing_of(pid))
+
     def _shed(self) -> None:
         """Make room: hang up on the oldest client that waits for no answer."""
         for connection in self._connections:
@@ -281,13 +296,6 @@ class ControlServer:
         except OSError:
             log.debug("A client had hung up already")
         connection.socket.close()
-
-
-def _peer_of(client: socket.socket) -> Peer:
-    pid, uid, _ = struct.unpack(
-        "3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    )
-    return Peer(pid, uid)
 
 
 def _check_version(version: int) -> None:
