@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ from fermix.tasks import Cancel, Deadline
 if TYPE_CHECKING:
     from urllib3 import HTTPConnectionPool
 
+_KEPT_S = 50.0
+"""Connections unused for longer are replaced: routers forget them silently, servers close them at 60 s."""
 _LIMIT_BYTES = 64 * 1024 * 1024
 
 
@@ -27,13 +30,14 @@ class OwnerDoor:
     """
 
     def __init__(
-        self, base_url: str, *, connect_timeout_s: float = 10.0, kept_connections: int = 1024
+        self, base_url: str, *, connect_timeout_s: float = 10.0, kept_connections: int = 64
     ) -> None:
         """Raises: AddressRefused when `base_url` is not a plain http(s) address."""
         self.address = parse_base(base_url)
         self._connect_timeout_s = connect_timeout_s
         self._kept_connections = kept_connections
         self._pool: HTTPConnectionPool | None = None
+        self._used_s = 0.0
 
     def send(
         self,
@@ -90,6 +94,10 @@ class OwnerDoor:
             self._pool = None
 
     def _connections(self) -> HTTPConnectionPool:
+        now_s = time.monotonic()
+        if now_s - self._used_s > _KEPT_S:
+            self.close()
+        self._used_s = now_s
         if self._pool is None:
             self._pool = connections(
                 self.address,

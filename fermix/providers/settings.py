@@ -12,9 +12,11 @@ from fermix.net.address import parse_base
 def _refused_base(url: str | None) -> str | None:
     """What was expected instead of `url`; None when it is a good base."""
     try:
-        parse_base(url or "http://host")
+        address = parse_base(url or "http://host")
     except AddressRefused as error:
         return f"an address like 'https://host/v1' ({error.message})"
+    if address.path.endswith("/chat/completions"):
+        return "the address without '/chat/completions' at its end"
     return None
 
 

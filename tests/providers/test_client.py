@@ -3,11 +3,15 @@
 import logging
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from fermix.errors import ProviderError
+from fermix.daemon.sections import load_settings
+from fermix.errors import ProviderError, SettingInvalid
+from fermix.paths import Home
 from fermix.providers.build import build
+from fermix.providers.client import HttpProvider
 from fermix.providers.port import Done, Failed, FailureKind, Provider, TextDelta
 from fermix.providers.settings import NamedProviderSettings, ProviderSettings
 from fermix.providers.vendors.vendor import Parts
@@ -161,3 +165,27 @@ def test_a_thousand_streams_at_once_all_end(connect: Connect) -> None:
             tasks.start(lambda number=number: replies.append(end_of(provider.stream(ask(f"n{number}")))))
         assert tasks.join(60)
     assert {reply.reply.text for reply in replies} == {f"to n{number}" for number in range(1000)}
+
+
+@pytest.mark.parametrize(
+    ("base_url", "field"),
+    [
+        ("https://api.openai.com/v1", "max_completion_tokens"),
+        ("http://127.0.0.1:8080/v1", "max_tokens"),
+        ("https://api.openai.com.evil.example/v1", "max_tokens"),
+    ],
+)
+def test_the_longest_answer_has_the_name_its_server_knows(
+    connect: Connect, base_url: str, field: str
+) -> None:
+    provider = connect(base_url, max_output_tokens=7)
+    assert isinstance(provider, HttpProvider)
+    assert provider._route.quirks.max_tokens_field == field
+
+
+@pytest.mark.parametrize("url", ["https://host/v1/chat/completions", "host/v1", "ftp://host"])
+def test_a_base_address_that_cannot_work_is_refused_in_the_settings(url: str, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(f'[providers.mine]\nbase_url = "{url}"\n')
+    tmp_path.chmod(0o700)
+    with pytest.raises(SettingInvalid, match="base_url"):
+        load_settings(Home(tmp_path), {})

@@ -88,3 +88,9 @@ def test_a_long_message_is_shortened_and_put_on_one_line() -> None:
 )
 def test_the_wait_is_read_in_its_own_unit(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after_s(headers, now_ms=NOW_MS) == seconds
+
+
+@pytest.mark.parametrize(("seconds", "said"), [("30", "30 s"), ("600", "10 min"), ("274579", "76 h")])
+def test_a_long_wait_is_told_in_words(seconds: str, said: str) -> None:
+    failed = from_response(429, {"retry-after": seconds}, b"", provider="p", now_ms=NOW_MS)
+    assert failed.message.endswith(f"It asks to wait {said}.")

@@ -76,7 +76,12 @@ def from_response(
     kind = _kind(status, facts)
     wait_s = retry_after_s(headers, now_ms=now_ms)
     is_retryable = status in _RETRYABLE_STATUSES and kind is not FailureKind.QUOTA
-    return Failed(kind, _words(provider, f"answered {status}", facts.message, kind), is_retryable, wait_s)
+    message = _words(provider, f"answered {status}", facts.message, kind)
+    if status == 404:
+        message += " Check the model's name and the base address, which usually ends in '/v1'."
+    if wait_s is not None and wait_s >= 1:
+        message += f" It asks to wait {_duration(wait_s)}."
+    return Failed(kind, message, is_retryable, wait_s)
 
 
 def from_event(error: object, *, provider: str) -> Failed:
@@ -148,6 +153,12 @@ def _kind(status: int | None, facts: ErrorFacts) -> FailureKind:
 def _words(provider: str, what: str, message: str, kind: FailureKind) -> str:
     said = f": {message!r}" if message else ""
     return f"{provider} {what}{said}. {_ADVICE.get(kind, '')}".rstrip()
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
 
 
 def _one_line(value: object) -> str:
