@@ -31,8 +31,8 @@ class CommandCall:
 
 def _help(call: CommandCall) -> str:
     """What can be typed here."""
-    lines = [f"`/{name}` – {_describe(command)}" for name, command in COMMANDS.items()]
-    return "\n".join(["Commands:", *lines, "", "Anything else is a message to the agent."])
+    lines = [f"- `/{name}`: {_describe(command)}" for name, command in COMMANDS.items()]
+    return "\n".join(["Commands:", "", *lines, "", "Anything else is a message to the agent."])
 
 
 def _whoami(call: CommandCall) -> str:
