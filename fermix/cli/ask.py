@@ -105,9 +105,11 @@ class AskView:
     def __init__(self, *, is_silent: bool = False) -> None:
         self._is_silent = is_silent
         self._reply = ReplyText()
+        self._tellings = 1
         self._is_safe = not is_terminal(sys.stdout)
         self._shows_activity = is_terminal(sys.stderr) and not is_silent
         self._is_line_open = False
+        self._has_spoken = False
         self._waiting = Waiting("thinking", is_silent=not self._shows_activity)
 
     def show(self, event: Event) -> None:
@@ -115,12 +117,12 @@ class AskView:
             return
         text = str(event.data.get("text") or "")
         if event.name == "text_delta":
-            self._write(self._reply.delta(text))
+            self._add(self._reply.delta(text))
         elif event.name == "restarted":
             self._reply.restarted()
         elif event.name == "correction":
             self._reply.step_ended()
-            self._write(self._reply.delta(text))
+            self._add(self._reply.delta(text))
         elif event.name == "notice":
             self._say(text)
         elif event.name.startswith("tool_"):
@@ -139,7 +141,7 @@ class AskView:
 
     def finish(self, result: dict[str, Any]) -> None:
         """Write what of the reply is not written yet, and end its line."""
-        self._write(self._reply.finish(str(result.get("text") or "")))
+        self._add(self._reply.finish(str(result.get("text") or "")))
         self.close()
         sys.stdout.flush()
 
@@ -151,9 +153,17 @@ class AskView:
             sys.stdout.flush()
             self._is_line_open = False
 
+    def _add(self, text: str) -> None:
+        if self._reply.tellings > self._tellings:
+            self._tellings = self._reply.tellings
+            self._say("(the answer was cut off and begins again)")
+        if self._has_spoken:  # a line of ours already parts the paragraphs
+            text = text.lstrip("\n")
+        if text:
+            self._has_spoken = False
+            self._write(text)
+
     def _write(self, text: str) -> None:
-        if not text:
-            return
         self._waiting.clear()
         sys.stdout.write(text if self._is_safe else escaped(text))
         sys.stdout.flush()
@@ -161,6 +171,7 @@ class AskView:
 
     def _say(self, text: str) -> None:
         self._waiting.clear()
-        if self._is_line_open and is_terminal(sys.stdout):
+        if not self._is_safe:
             self.close()
+            self._has_spoken = True
         say(text)

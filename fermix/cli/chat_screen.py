@@ -101,14 +101,14 @@ class ScreenView(AskView):
         self._markdown.flush()
 
     def _write(self, text: str) -> None:
-        if text:
-            self._waiting.clear()
-            self._markdown.write(text)
-            self._waiting.restart(self._waiting.what)
+        self._waiting.clear()
+        self._markdown.write(text)
+        self._waiting.restart(self._waiting.what)
 
     def _say(self, text: str) -> None:
         self._waiting.clear()
         self._markdown.flush()
+        self._has_spoken = True
         say(one_line(text, shutil.get_terminal_size().columns - 1) if "\n" not in text else text)
 
 

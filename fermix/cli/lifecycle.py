@@ -13,6 +13,7 @@ import click
 
 from fermix.cli.launch import START_TIMEOUT_S, launch, wait_until_ready
 from fermix.cli.options import examples, json_option, own_home, print_json
+from fermix.cli.status import main_pid
 from fermix.cli.terminal import say
 from fermix.cli.waiting import Waiting
 from fermix.errors import DaemonLost, DeadlineExceeded, NotRunning, OwnerError
@@ -169,4 +170,4 @@ def _print_running(status: dict[str, Any], word: str, as_json: bool) -> None:
     if as_json:
         print_json(status)
     else:
-        print(f"fermix: {word} (pid {status.get('pid')}, version {status.get('version')})")
+        print(f"fermix: {word} (pid {main_pid(status)}, version {status.get('version')})")

@@ -19,6 +19,8 @@ class ReplyText:
         self._step = ""
         """What it told since the last tool call."""
         self._is_new_step = False
+        self.tellings = 1
+        """How often the reply was begun, as far as the person can see."""
 
     def delta(self, text: str) -> str:
         """The next piece of the visible answer."""
@@ -73,6 +75,7 @@ class ReplyText:
         return self._write_whole()
 
     def _write_whole(self) -> str:
+        self.tellings += 1
         gap = _break_after(self._shown) if self._shown else ""
         self._shown = self._told
         return gap + self._told

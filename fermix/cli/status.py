@@ -39,7 +39,7 @@ def described(status: dict[str, Any]) -> list[str]:
     """A status in words, one fact per line."""
     state = {"ready": "running", None: "running"}.get(status.get("state"), str(status.get("state")))
     up = duration(int(status.get("uptime_ms") or 0))
-    lines = [f"fermix: {state} (pid {status.get('pid')}, version {status.get('version')}, up {up})"]
+    lines = [f"fermix: {state} (pid {main_pid(status)}, version {status.get('version')}, up {up})"]
     facts = {
         "home": status.get("home"),
         "mode": "private, leaves when idle" if status.get("mode") == "private" else None,
@@ -50,6 +50,11 @@ def described(status: dict[str, Any]) -> list[str]:
     }
     lines += [f"  {name:<6} {text}" for name, text in facts.items() if text]
     return lines + _troubles(status.get("children"))
+
+
+def main_pid(status: dict[str, Any]) -> object:
+    """The process that stands for the daemon: its supervisor, as in fermix.pid."""
+    return status.get("arbiter_pid") or status.get("pid")
 
 
 def duration(milliseconds: int) -> str:

@@ -42,9 +42,12 @@ class Talk:
             except BaseException:
                 view.close()
                 raise
-            view.finish(result)
+            is_stopped = interrupts.count > 0 and result.get("status") == "cancelled"
+            if is_stopped:
+                view.close()
+            else:
+                view.finish(result)
             acknowledge(watch)
-        if interrupts.count and result.get("status") == "cancelled":
-            return False
-        check_completed(result)
-        return True
+        if not is_stopped:
+            check_completed(result)
+        return not is_stopped

@@ -56,7 +56,7 @@ def open_connection(path: Path, *, timeout_s: float = 5.0) -> Connection:
             _connect(link, address, deadline)
     except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError) as exc:
         link.close()
-        raise NotRunning("fermix is not running.", hint="fermix start") from exc
+        raise NotRunning("The daemon is not running.", hint="fermix start") from exc
     except OSError as exc:
         link.close()
         raise OwnerError(f"The socket '{path}' cannot be used: {exc.strerror or exc}.") from exc

@@ -17,7 +17,7 @@ def test_status_tells_how_the_daemon_is(fermix: Any, daemon: Any) -> None:
     done = fermix("status")
 
     assert done.exit_code == 0
-    assert done.stdout.splitlines()[0] == "fermix: running (pid 4321, version 0.1.0, up 3 min)"
+    assert done.stdout.splitlines()[0] == "fermix: running (pid 4320, version 0.1.0, up 3 min)"
     assert "model  local / smollm2" in done.stdout
     assert "turns  1 running, 2 waiting" in done.stdout
     assert "! gateway: running, 2 restarts, it broke" in done.stdout
@@ -33,7 +33,7 @@ def test_status_of_nothing_is_exit_code_3(fermix: Any) -> None:
     as_json = fermix("status", "--json")
 
     assert (done.exit_code, done.stdout) == (3, "")
-    assert done.stderr == "fermix: fermix is not running.\n  try: fermix start\n"
+    assert done.stderr == "fermix: The daemon is not running.\n  try: fermix start\n"
     assert as_json.exit_code == 3
     assert json.loads(as_json.stdout)["error"]["code"] == "not_running"
 
