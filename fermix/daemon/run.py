@@ -12,6 +12,7 @@ from pathlib import Path
 
 from fermix import __version__, native
 from fermix.config.home import prepare_home
+from fermix.daemon.app import Runtime
 from fermix.daemon.arbiter import DaemonArbiter
 from fermix.daemon.launch import Launch, MakeRuntime
 from fermix.daemon.lease import Holder, Lease
@@ -21,7 +22,7 @@ from fermix.daemon.sections import load_settings
 from fermix.errors import FermixError
 from fermix.ipc.client import open_connection
 from fermix.paths import Home
-from fermix.telemetry.logs import start_logs
+from fermix.telemetry.logs import LogFile, start_logs
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +32,6 @@ _ASK_S = 5.0
 
 def run(home: Home, mode: str, environment: Mapping[str, str]) -> int:
     """Serve the home until told to stop; the exit status of `fermix run`. `mode` is full or private."""
-    from fermix.daemon.app import Runtime  # only here, so that tests can serve a stub without it
-
     return serve(home, Mode(mode), environment, make_runtime=Runtime)
 
 
@@ -42,16 +41,31 @@ def serve(home: Home, mode: Mode, environment: Mapping[str, str], *, make_runtim
         with ExitStack() as stack:
             launch = _prepare(stack, home, mode, environment, make_runtime)
             _tell_where(launch)
-            try:
-                DaemonArbiter(launch).run()
-            except SystemExit as ending:
-                return ending.code if isinstance(ending.code, int) else 1
-            return 1
+            return _arbitrate(launch)
     except FermixError as error:
-        log.error("Cannot start: %s", error)
-        hint = f"\n  {error.hint}" if error.hint else ""
-        sys.stderr.write(f"fermix: {error}{hint}\n")
+        _say(error.message, error.hint)
         return error.exit_status
+    except OSError as error:  # a full disk, a read-only home: the owner reads what the system says
+        _say(str(error), f"Look at it with: ls -ld '{home.root}'; df -h '{home.root}'")
+        return 1
+    except KeyboardInterrupt:  # before the arbiter takes signals
+        return 1
+
+
+def _arbitrate(launch: Launch) -> int:
+    """The arbiter's whole life; it ends by SystemExit, as gunicorn's does."""
+    try:
+        DaemonArbiter(launch).run()
+    except SystemExit as ending:
+        return 0 if ending.code in (None, 0) else 1
+    return 1
+
+
+def _say(message: str, hint: str | None) -> None:
+    """Why it cannot start, to whoever started it and to the log, if that was open already."""
+    if any(isinstance(handler, LogFile) for handler in logging.getLogger().handlers):
+        log.error("Cannot start: %s", message)
+    sys.stderr.write(f"fermix: {message}\n" + (f"  {hint}\n" if hint else ""))
 
 
 def _prepare(
@@ -93,7 +107,9 @@ def _ask_to_leave(home: Home, holder: Holder) -> None:
 @contextmanager
 def _pid_file(path: Path) -> Iterator[None]:
     """`fermix.pid` with the arbiter's pid while the block runs."""
-    written = path.with_name(f".{path.name}.{os.getpid()}")
+    written = path.with_name(
+        f".{path.name}.new"
+    )  # one name: the lease is held, and a kill leaves at most this
     written.write_text(f"{os.getpid()}\n", encoding="ascii")
     written.chmod(0o600)
     written.replace(path)

@@ -21,14 +21,17 @@ BEAT_S = 0.25
 class Heartbeat:
     """Beats four times a second while the hub turns."""
 
-    def __init__(self, notify: Callable[[], None], *, blocked_log_ms: int, log_fd: int) -> None:
-        """`notify` tells the arbiter; stacks of a blocked hub are written to `log_fd`."""
+    def __init__(
+        self, notify: Callable[[], None], *, blocked_log_ms: int, log_fd: Callable[[], int]
+    ) -> None:
+        """`notify` tells the arbiter; stacks of a blocked hub are written to what `log_fd` gives."""
         self._notify = notify
         self._blocked_s = blocked_log_ms / 1000
         self._log_fd = log_fd
         self._tasks = TaskGroup("heartbeat")
 
     def start(self) -> None:
+        faulthandler.enable(file=self._log_fd())  # a crash in C says where, too
         self._tasks.start(self._run, name="beat")
 
     def stop(self) -> None:
@@ -39,7 +42,7 @@ class Heartbeat:
         while True:
             self._notify()
             wound_s = time.monotonic()
-            faulthandler.dump_traceback_later(self._blocked_s, file=self._log_fd)
+            faulthandler.dump_traceback_later(self._blocked_s, file=self._log_fd())
             sleep(min(BEAT_S, self._blocked_s / 2))
             silence_s = time.monotonic() - wound_s
             if silence_s >= self._blocked_s:

@@ -36,7 +36,7 @@ FAILED = 1
 """Exit status of a worker whose runtime gave up; the next one may do better."""
 
 _READY_BIT = 0o100
-"""Set in the mode of the heartbeat file; writing to the file would change the time that is the heartbeat."""
+"""Set in the heartbeat file's mode; writing to it would change the time that is the heartbeat."""
 
 _WAIT_S = 60.0
 
@@ -104,7 +104,7 @@ class RuntimeWorker(GeventWorker):
         """Serve until told to stop; the status to exit with is then set."""
         runtime = self.launch.settings.runtime
         heartbeat = Heartbeat(
-            self.tmp.notify, blocked_log_ms=runtime.hub_blocked_log_ms, log_fd=self.launch.logs.fileno()
+            self.tmp.notify, blocked_log_ms=runtime.hub_blocked_log_ms, log_fd=self.launch.logs.present_fd
         )
         heartbeat.start()
         servers = [self._serve(listener) for listener in self.sockets]
@@ -113,7 +113,7 @@ class RuntimeWorker(GeventWorker):
             for number in self._next_signals():
                 self._handle_signal(number)
         for server in servers:
-            server.stop(timeout=0.5)
+            server.stop(timeout=0.2)
         heartbeat.stop()
 
     def health(self) -> HealthReport:

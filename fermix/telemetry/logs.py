@@ -62,6 +62,11 @@ class LogFile(logging.Handler):
         """A descriptor of the present file; /dev/null while it cannot be opened."""
         return self._fd
 
+    def present_fd(self) -> int:
+        """As `fileno`, after looking whether another process has rotated the file."""
+        self._prepare()
+        return self._fd
+
     def reopen(self) -> None:
         """Open the file anew: a forked process needs a description of its own."""
         self._identity = None

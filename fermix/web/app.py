@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from flask import Flask, Response, jsonify, request
 from werkzeug.exceptions import HTTPException
 
+from fermix.telemetry.lines import redacted
 from fermix.web.health import DaemonControl, HealthReport
 from fermix.web.settings import HttpSettings
 
@@ -75,7 +76,11 @@ def _listed(names: frozenset[str]) -> str:
 
 
 def _shown(report: HealthReport) -> dict[str, Any]:
-    return asdict(report)
+    """The report as JSON; a part's last error may quote what it was working with."""
+    parts = [
+        replace(part, last_error=part.last_error and redacted(part.last_error)) for part in report.children
+    ]
+    return asdict(replace(report, children=tuple(parts)))
 
 
 def _answer(body: dict[str, Any], status: int) -> Response:

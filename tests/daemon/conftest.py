@@ -36,6 +36,7 @@ class StubDaemon:
         self.home = Path(tempfile.mkdtemp(prefix="fx-"))  # short: a socket's path has 107 bytes
         self.processes: list[subprocess.Popen[str]] = []
         self.pids: set[int] = set()
+        self.environment: dict[str, str] = {}
         self.configure()
 
     def configure(self, **changes: dict[str, object]) -> None:
@@ -54,7 +55,7 @@ class StubDaemon:
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.daemon.stub_daemon", mode, *flags],
             cwd=CHECKOUT,
-            env={**os.environ, "FERMIX_HOME": str(self.home)},
+            env={**os.environ, **self.environment, "FERMIX_HOME": str(self.home)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -107,14 +108,17 @@ class StubDaemon:
 
     def get(self, path: str, **headers: str) -> tuple[int, dict[str, object]]:
         """Status and JSON of an HTTP answer."""
-        url = re.findall(r"http://[\d.]+:\d+", self.log())[-1]
-        request = urllib.request.Request(url + path, headers=headers)
+        request = urllib.request.Request(self.url() + path, headers=headers)
         try:
             with urllib.request.urlopen(request, timeout=5) as answer:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, json.load(error)
+
+    def url(self) -> str:
+        """Where it serves HTTP, as its log says."""
+        return re.findall(r"http://[\d.]+:\d+", self.log())[-1]
 
     def log(self) -> str:
         return (self.home / "logs/fermix.log").read_text()

@@ -20,6 +20,7 @@ from pathlib import Path
 from gevent import socket
 from gevent.event import Event
 
+from fermix import native
 from fermix.daemon.mode import Mode
 from fermix.daemon.run import serve
 from fermix.daemon.sections import Settings
@@ -107,6 +108,15 @@ class StubRuntime:
                 re.match(r"(a+)+$", "a" * 60 + "b")
             elif "only_private" in rest:
                 self._note("asked")
+            elif word == "command":
+                null = os.open(os.devnull, os.O_RDWR)
+                spawned = native.spawn(
+                    ["sleep", "60"], cwd="/", env=os.environ, stdin=null, stdout=null, stderr=null
+                )
+                self.spawned = spawned  # its monitor ends the command when this is gone
+                client.sendall(f"{spawned.leader_pid}\n".encode())
+            elif word == "segfault":
+                ctypes.string_at(0)
             elif word == "fail":
                 self.failed.set()
 

@@ -179,10 +179,20 @@ def test_c_code_writes_to_the_present_file_after_rotations(folder):
     for _ in range(30):
         log.info("x" * 1000)
 
+    assert handler.present_fd() == fd
     faulthandler.dump_traceback(file=fd)
 
-    assert handler.fileno() == fd
     assert "test_c_code_writes_to_the_present_file" in (folder / "fermix.log").read_text()
+
+
+def test_c_code_is_led_to_the_present_file_after_another_process_rotated_it(folder):
+    handler = start(folder)
+    log.info("before")
+    (folder / "fermix.log").rename(folder / "fermix.log.1")
+
+    faulthandler.dump_traceback(file=handler.present_fd())
+
+    assert "test_c_code_is_led_to_the_present_file" in (folder / "fermix.log").read_text()
 
 
 @pytest.mark.parametrize("harm", ["file removed", "folder removed", "file replaced"])
