@@ -7,6 +7,8 @@ from typing import Any
 from fermix.cli.terminal import one_line
 from fermix.ipc.client import Event
 
+_PHASES = {"think": "thinking", "act": "working"}
+
 
 def tool_line(event: Event, width: int) -> str | None:
     """A line for a tool event, safe for a terminal; None when there is nothing worth telling."""
@@ -20,7 +22,7 @@ def tool_line(event: Event, width: int) -> str | None:
 
 def phase_words(phase: str) -> str:
     """What a person reads while a phase lasts."""
-    return one_line(phase.replace("_", " ") or "working", 40)
+    return _PHASES.get(phase) or one_line(phase.replace("_", " ") or "working", 40)
 
 
 def _arguments(arguments: Any) -> str:
