@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import stat
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -132,6 +133,7 @@ def spawn(
         raise ValueError("A command needs at least a program name.")
     if any(fd < 3 for fd in pass_fds):
         raise ValueError(f"Passed descriptors are above 2, not {min(pass_fds)}.")
+    _reap_given_up()
     path = find_program(argv[0], env.get("PATH", os.defpath), os.fspath(cwd))
     monitor_pid, control_fd, status_fd = start_monitor(
         _bytes(path),
@@ -147,14 +149,32 @@ def spawn(
             wait_readable(status_fd)
         first = RecordReader().feed(os.read(status_fd, RECORD.size))
     except BaseException:
-        _close(control_fd, status_fd)  # whoever waits was stopped: the closed pipe ends the command
-        reap(monitor_pid, block=True)
+        # whoever waited was stopped: the closed pipe ends the command, but a program that is still
+        # being loaded (from a network disk that sleeps) must not keep us here as well; SIGCONT for a
+        # program that was quick enough to stop its monitor before that could say a word
+        _close(control_fd, status_fd)
+        os.kill(monitor_pid, signal.SIGCONT)
+        _given_up.add(monitor_pid)
         raise
     if first and first[0].kind is RecordKind.STARTED:
         return Spawned(monitor_pid, first[0].value, control_fd, status_fd)
     _close(control_fd, status_fd)
     reap(monitor_pid, block=True)
     raise _failure(first, argv[0], os.fspath(cwd))
+
+
+_given_up: set[int] = set()
+"""Monitors of commands whose start nobody waited for; the next spawn reaps those that have ended."""
+
+
+def _reap_given_up() -> None:
+    for pid in list(_given_up):
+        try:
+            is_ended = reap(pid, block=False) is not None
+        except ChildProcessError:
+            is_ended = True
+        if is_ended:
+            _given_up.discard(pid)
 
 
 def find_program(name: str, search_path: str, cwd: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from posix import close
 
@@ -54,10 +56,17 @@ class Family:
         self._ledger = ledger
         self._records = RecordReader()
         identity = new_id(time.time_ns() // 1_000_000)
-        nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        output, output_end = os.pipe2(os.O_CLOEXEC)
-        input_end, self.input_fd = os.pipe2(os.O_CLOEXEC) if has_input else (nothing, -1)
-        try:
+        with ExitStack() as theirs, ExitStack() as ours:
+            self.output_fd, output_end = _pipe()
+            ours.callback(close, self.output_fd)
+            theirs.callback(close, output_end)
+            self.input_fd = -1
+            if has_input:
+                input_end, self.input_fd = _pipe()
+                ours.callback(close, self.input_fd)
+            else:
+                input_end = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+            theirs.callback(close, input_end)
             self._spawned: Spawned = spawn(
                 argv,
                 cwd=cwd,
@@ -67,18 +76,11 @@ class Family:
                 stderr=output_end,
                 limits=limits,
                 pass_fds=pass_fds,
-                wait_readable=lambda fd: wait_read(fd, EXEC_TIMEOUT_S),
+                wait_readable=_await_exec,
             )
-        except BaseException:
-            for fd in (output, self.input_fd) if has_input else (output,):
-                close(fd)
-            raise
-        finally:
-            for fd in {nothing, output_end, input_end}:
-                close(fd)
-        self.output_fd = output
+            ours.pop_all()
         self._group = ledger.add(self._spawned, identity, standing)
-        self.readiness.watch(output, READ)
+        self.readiness.watch(self.output_fd, READ)
         self.readiness.watch(self._spawned.status_fd, READ)
         if has_input:
             self.readiness.watch(self.input_fd, WRITE)
@@ -105,14 +107,31 @@ class Family:
 
     def terminate(self) -> None:
         """SIGTERM to every process; they may then end by themselves until `kill`."""
+        self._wake_monitor()
         order_terminate(self._spawned)
 
     def kill(self) -> None:
         """SIGKILL to every process until none is left."""
+        self._wake_monitor()
         order_kill(self._spawned)
 
     def release(self) -> None:
         """Close all descriptors, which ends whatever still runs, and reap the monitor in time."""
         self.readiness.close_all()
+        self._wake_monitor()
         close(self._spawned.monitor_pipe_fd)
         self._ledger.see_off(self._group, is_ended=self.is_swept or self.is_lost)
+
+    def _wake_monitor(self) -> None:
+        """The command may have stopped it; not reaped before `release`, so the number is its own."""
+        with suppress(ProcessLookupError):
+            os.kill(self._spawned.monitor_pid, signal.SIGCONT)
+
+
+def _await_exec(status_fd: int) -> None:
+    late = TimeoutError(f"the program was not loaded within {EXEC_TIMEOUT_S:g} s")
+    wait_read(status_fd, EXEC_TIMEOUT_S, late)
+
+
+def _pipe() -> tuple[int, int]:
+    return os.pipe2(os.O_CLOEXEC)

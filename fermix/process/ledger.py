@@ -31,6 +31,7 @@ MONITOR_NAME = "fermix-monitor"
 LINES_BEFORE_REWRITE = 1000
 MONITOR_PATIENCE_S = 1.0
 LOOK_AGAIN_S = 0.02
+STUCK_S = 2.0
 FAREWELL_S = 60.0
 
 
@@ -112,12 +113,15 @@ class GroupLedger:
         return self._farewells.join(timeout_s)
 
     def _await_end(self, group: Group) -> None:
-        deadline = Deadline.after(FAREWELL_S)
-        while not self._reap(group, block=False):
-            if deadline.is_over():
-                log.error("Processes of command %s did not end after %s s", group.identity, FAREWELL_S)
-                return
-            sleep(LOOK_AGAIN_S)
+        """A monitor that was stopped or is stuck gets help after a while."""
+        for patience_s in (STUCK_S, FAREWELL_S):
+            deadline = Deadline.after(patience_s)
+            while not deadline.is_over():
+                if self._reap(group, block=False):
+                    return
+                sleep(LOOK_AGAIN_S)
+            self.sweep(group)
+        log.error("Processes of command %s did not end after %s s", group.identity, FAREWELL_S)
 
     def _reap(self, group: Group, *, block: bool) -> bool:
         try:

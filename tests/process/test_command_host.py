@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import sys
 import time
@@ -241,6 +242,29 @@ def test_a_command_that_kills_its_monitor_gains_nothing(shell: Shell, mark: str)
 
     assert result.ended is Ending.LOST
     assert not marked(mark)
+
+
+def test_a_command_that_stops_its_monitor_gains_nothing(shell: Shell, mark: str) -> None:
+    result = shell("sleep 0.1; setsid sleep 74 & kill -STOP $PPID; sleep 60", timeout_s=0.3)
+
+    assert result.ended is Ending.TIMEOUT
+    assert not marked(mark)
+
+
+def test_without_descriptors_it_says_so_and_loses_none(shell: Shell) -> None:
+    shell("true")
+    before, (soft, hard) = open_descriptors(), resource.getrlimit(resource.RLIMIT_NOFILE)
+    results = []
+    for room in range(6):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (before - 1 + room, hard))
+        try:
+            results.append(shell("cat", stdin=b"x"))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    assert {result.ended for result in results} == {Ending.FAILED_TO_START}
+    assert "Too many open files" in results[0].output
+    assert open_descriptors() == before
 
 
 def test_stop_ends_all_and_refuses_new_ones(host: CommandHost, shell: Shell, mark: str) -> None:
