@@ -92,6 +92,7 @@ class DaemonArbiter(Arbiter):
         self._hub_killed_s = runtime.hub_killed_s
         self._look_s = min(_LOOK_S, runtime.hub_killed_s / 4)
         self._looked_s = time.monotonic()
+        self._lenient_until_s = 0.0
         self._pauses = RestartPauses(limit=runtime.restarts, window_s=runtime.restart_window_s)
         self._next_spawn_s = 0.0
         self._has_served = False
@@ -173,10 +174,12 @@ class DaemonArbiter(Arbiter):
     def murder_workers(self) -> None:
         """Kill a worker that has not beaten for too long, without grace: its hub cannot answer a signal."""
         now_s = time.monotonic()
-        was_away = now_s - self._looked_s > 2 * _LOOK_S
+        if now_s - self._looked_s > 2 * _LOOK_S:
+            # This process did not run either: the group was stopped or the machine had no time for it.
+            self._lenient_until_s = now_s + self._hub_killed_s
         self._looked_s = now_s
-        if was_away:
-            return  # this whole machine or group was stopped; give the worker a chance to beat first
+        if now_s < self._lenient_until_s:
+            return
         for pid, worker in list(self.WORKERS.items()):
             silence_s = now_s - worker.tmp.last_update()
             if silence_s > self._hub_killed_s and not worker.aborted:

@@ -14,7 +14,7 @@ from gevent.queue import Empty, SimpleQueue
 
 from fermix.clock import Clock, SystemClock
 from fermix.daemon.part import Part, PartReport, PartState
-from fermix.errors import DeadlineExceeded, RestartsExceeded
+from fermix.errors import Cancelled, DeadlineExceeded, RestartsExceeded
 from fermix.tasks import ChildSpec, Deadline, Restart, Strategy, TaskGroup, time_limit
 
 log = logging.getLogger(__name__)
@@ -107,12 +107,15 @@ class Supervisor:
         """Start every part in order; returns when all are ready.
 
         Raises: what the first part that cannot start raised; those before it are stopped again.
+        Cancelled when it was stopped meanwhile.
         """
         for part in self._parts:
             try:
                 self._start_part(part)
+                if self._is_stopping:
+                    raise Cancelled(f"{self.name} was stopped while it started.")
             except Exception as error:
-                if not self._is_tolerant:
+                if self._is_stopping or not self._is_tolerant:
                     self._stop_everything(self._shutdown_s(self._parts))
                     raise
                 self._events.put(_Ended(part, part.generation, error))
@@ -166,9 +169,16 @@ class Supervisor:
                 self._start_due()
         except RestartsExceeded as error:
             log.error("%s", error)
-            self._error = error
-            self._stop_everything(self._shutdown_s(self._parts))
-            self._ended.set()
+            self._fail(error)
+        except Exception as error:  # a bug of ours: parts nobody watches are worse than parts restarted
+            log.exception("The supervisor %s failed", self.name)
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """End everything and let whoever waits for this supervisor know why."""
+        self._error = error
+        self._stop_everything(self._shutdown_s(self._parts))
+        self._ended.set()
 
     def _handle_next(self) -> None:
         now_s = self._clock.monotonic_s()

@@ -25,7 +25,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 QUICK = {
     "http": {"port": 0},
-    "runtime": {"drain_s": 3.0, "stop_s": 1.0, "hub_killed_s": 1.0, "hub_blocked_log_ms": 200},
+    "runtime": {"drain_s": 3.0, "stop_s": 1.0, "hub_blocked_log_ms": 200},
 }
 
 

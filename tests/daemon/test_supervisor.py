@@ -7,7 +7,7 @@ import pytest
 from gevent.event import Event
 
 from fermix.daemon.supervisor import Backoff, Intensity, PartState, Supervisor
-from fermix.errors import RestartsExceeded
+from fermix.errors import Cancelled, RestartsExceeded
 from fermix.tasks import Child, ChildSpec, Restart, Strategy
 
 SOON = Backoff(first_s=0.01, limit_s=0.02, jitter=0.0)
@@ -336,6 +336,19 @@ def test_stopping_ends_a_start_under_way_and_a_waiting_restart(tree):
 
     assert tree.states() == [PartState.STOPPED] * 3
     assert tree.since_start() == ["-c", "-b"]
+
+
+def test_stopping_while_it_starts_ends_what_was_started_and_starts_no_more(tree):
+    tree.b.start_takes_s = 0.1
+    supervisor = Supervisor("tree", [part.spec for part in (tree.a, tree.b, tree.c)])
+    starting = gevent.spawn(supervisor.start)
+    until(lambda: tree.diary == ["+a"])
+
+    supervisor.stop(1.0)
+    with pytest.raises(Cancelled):
+        starting.get(timeout=2.0)
+
+    assert tree.diary == ["+a", "-a", "+b", "-b"]
 
 
 def test_a_part_that_hangs_or_fails_in_stop_does_not_keep_the_others(tree):
