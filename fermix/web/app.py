@@ -54,7 +54,7 @@ def _refusal(names: frozenset[str], body_limit_bytes: int) -> Response | None:
     """
     host = _host_name("//" + request.headers.get("Host", ""))
     if host not in names:
-        return _error(421, "host_refused", f"No host named {host!r} here; expected {_listed(names)}.")
+        return _error(403, "host_refused", f"No host named {host!r} here; expected {_listed(names)}.")
     origin = request.headers.get("Origin")
     if origin is not None and _host_name(origin) not in names:
         return _error(403, "origin_refused", "Requests from pages of other sites are refused.")

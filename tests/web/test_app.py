@@ -91,7 +91,7 @@ def test_known_names_of_this_machine_are_served(client, host):
 def test_a_page_that_rebinds_its_name_to_loopback_is_refused(client, host):
     answer = client.get("/health", headers={"Host": host})
 
-    assert (answer.status_code, answer.json["error"]["code"]) == (421, "host_refused")
+    assert (answer.status_code, answer.json["error"]["code"]) == (403, "host_refused")
     assert len(answer.data) < 600
 
 
