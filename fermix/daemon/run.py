@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from fermix.errors import FermixError
 from fermix.ipc.client import open_connection
 from fermix.paths import Home
 from fermix.telemetry.logs import LogFile, start_logs
+from fermix.telemetry.terminal import is_watched, occupy_standard_descriptors, tell
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +37,7 @@ def run(home: Home, mode: str, environment: Mapping[str, str]) -> int:
 
 def serve(home: Home, mode: Mode, environment: Mapping[str, str], *, make_runtime: MakeRuntime) -> int:
     """As `run`, with whatever the worker shall run."""
+    occupy_standard_descriptors()
     try:
         with ExitStack() as stack:
             launch = _prepare(stack, home, mode, environment, make_runtime)
@@ -65,7 +66,7 @@ def _say(message: str, hint: str | None) -> None:
     """Why it cannot start, to whoever started it and to the log, if that was open already."""
     if any(isinstance(handler, LogFile) for handler in logging.getLogger().handlers):
         log.error("Cannot start: %s", message)
-    sys.stderr.write(f"fermix: {message}\n" + (f"  {hint}\n" if hint else ""))
+    tell(f"fermix: {message}", hint)
 
 
 def _prepare(
@@ -82,7 +83,7 @@ def _prepare(
         ask_to_leave=lambda holder: _ask_to_leave(home, holder),
     )
     stack.callback(lease.release)
-    logs = start_logs(home.log, settings.logs, is_terminal=sys.stderr.isatty())
+    logs = start_logs(home.log, settings.logs, is_terminal=is_watched())
     log.info("fermix %s starts (%s) for %s", __version__, mode, home.root)
     if native.NOTICE:
         log.warning("%s", native.NOTICE)
@@ -125,6 +126,4 @@ def _tell_where(launch: Launch) -> None:
     places = [f"http://{launch.http}"] if launch.http else []
     places.append(str(launch.control.path))
     log.info("Listens on %s", ", ".join(places))
-    sys.stderr.write(
-        f"fermix {__version__} listens on {' and '.join(places)}. Stop it with Ctrl-C or: fermix stop\n"
-    )
+    tell(f"fermix {__version__} listens on {' and '.join(places)}. Stop it with Ctrl-C or: fermix stop")

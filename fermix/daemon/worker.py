@@ -6,7 +6,6 @@ import io
 import logging
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -24,6 +23,7 @@ from fermix.daemon.launch import Launch, RuntimePort
 from fermix.daemon.watchdog import Heartbeat
 from fermix.errors import DeadlineExceeded, FermixError
 from fermix.tasks import Task, TaskGroup, time_limit
+from fermix.telemetry.terminal import tell
 from fermix.web.app import build_app
 from fermix.web.health import DaemonState, HealthReport
 
@@ -159,11 +159,10 @@ class RuntimeWorker(GeventWorker):
     def _report_failed_start(self, error: Exception) -> None:
         if isinstance(error, FermixError):
             log.error("Cannot start: %s", error)
-            hint = f"\n  {error.hint}" if error.hint else ""
-            sys.stderr.write(f"fermix: {error}{hint}\n")
+            tell(f"fermix: {error}", error.hint)
         else:
             log.error("Cannot start", exc_info=error)
-            sys.stderr.write(f"fermix: it could not start: {error!r}\n  fermix logs -n 50\n")
+            tell(f"fermix: It could not start: {error!r}", "fermix logs -n 50")
 
     def _next_signals(self) -> bytes:
         try:

@@ -6,12 +6,12 @@ import contextlib
 import fcntl
 import logging
 import os
-import sys
 import time
 from pathlib import Path
 
 from fermix.telemetry.lines import LineFormatter, redacted, set_redaction
 from fermix.telemetry.settings import LogSettings
+from fermix.telemetry.terminal import Terminal
 
 _RETRY_S = 1.0
 """How long a file that cannot be opened is left alone."""
@@ -155,19 +155,6 @@ class LogFile(logging.Handler):
         finally:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
         self._attach()
-
-
-class Terminal(logging.Handler):
-    """Shows lines to the person who runs the daemon in the foreground; silent once the terminal is gone."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setFormatter(LineFormatter())
-
-    def handle(self, record: logging.LogRecord) -> bool:
-        with contextlib.suppress(OSError, ValueError):
-            sys.stderr.write(self.format(record) + "\n")
-        return True
 
 
 __all__ = ["LogFile", "redacted", "set_redaction", "start_logs"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -83,6 +84,64 @@ def test_a_log_that_cannot_be_written_does_not_keep_the_daemon_from_serving(daem
         (daemon.home / "logs").symlink_to("/dev")
 
     process = daemon.start()
+
+    assert daemon.ping() is not None
+    process.terminate()
+    assert process.wait(timeout=5) == 0
+
+
+def test_a_start_without_standard_descriptors_serves(daemon, until):
+    command = f"exec '{sys.executable}' -m tests.daemon.stub_daemon full <&- >&- 2>&-"
+    process = subprocess.Popen(
+        ["bash", "-c", command], env={**os.environ, "FERMIX_HOME": str(daemon.home)}, start_new_session=True
+    )
+    daemon.processes.append(process)
+
+    until(lambda: daemon.ping() is not None)
+    process.terminate()
+
+    assert process.wait(timeout=5) == 0
+    assert daemon.home.joinpath("run.lock").read_text().split()[:2] == [str(process.pid), "full"]
+
+
+def test_a_foreground_start_shows_its_log_at_the_terminal(daemon, until):
+    master, terminal = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.daemon.stub_daemon", "full"],
+        env={**os.environ, "FERMIX_HOME": str(daemon.home)},
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
+    )
+    daemon.processes.append(process)
+    os.close(terminal)
+    until(lambda: daemon.ping() is not None)
+
+    process.terminate()
+    assert process.wait(timeout=5) == 0
+
+    shown = os.read(master, 65_536).decode()
+    os.close(master)
+    assert "fermix.daemon.worker" in shown
+    assert "Stop it with Ctrl-C or: fermix stop" in shown
+
+
+def test_a_terminal_that_goes_away_does_not_end_the_daemon(daemon, until):
+    master, terminal = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.daemon.stub_daemon", "full"],
+        env={**os.environ, "FERMIX_HOME": str(daemon.home)},
+        stderr=terminal,
+        start_new_session=True,
+    )
+    daemon.processes.append(process)
+    os.close(terminal)
+    until(lambda: daemon.ping() is not None)
+
+    os.close(master)
+    process.send_signal(signal.SIGHUP)  # as the kernel tells a terminal's processes
+    until(lambda: "reload" in daemon.diary())
 
     assert daemon.ping() is not None
     process.terminate()
