@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fermix.providers.apis.sse import SseEvent, SseParser
@@ -13,6 +13,7 @@ STREAM = (
     'retry: 3000\n\n: ping\n\ndata: {"a": "é😀"}\n\n'
     "event: error\r\ndata: x\r\ndata: y\r\n\r\nid: 7\n\ndata:last\n\n"
 )
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 EVENTS = [SseEvent("", '{"a": "é😀"}'.encode()), SseEvent("error", b"x\ny"), SseEvent("", b"last")]
 
 
@@ -26,6 +27,7 @@ def test_events_without_data_and_comments_are_skipped() -> None:
     assert parsed([STREAM.encode()]) == EVENTS
 
 
+@UNHURRIED
 @given(st.lists(st.integers(0, len(STREAM.encode())), max_size=20))
 def test_cuts_anywhere_change_nothing(cuts: list[int]) -> None:
     whole = STREAM.encode()

@@ -72,7 +72,7 @@ def from_response(
     status: int, headers: Mapping[str, str], body: bytes, *, provider: str, now_ms: int
 ) -> Failed:
     """The failure behind a response that is not a 200."""
-    facts = read_error(_decoded(body))
+    facts = read_error(decoded(body))
     kind = _kind(status, facts)
     wait_s = retry_after_s(headers, now_ms=now_ms)
     is_retryable = status in _RETRYABLE_STATUSES and kind is not FailureKind.QUOTA
@@ -166,7 +166,8 @@ def _one_line(value: object) -> str:
     return _UNPRINTABLE.sub(" ", text).strip()[:300]
 
 
-def _decoded(body: bytes) -> object:
+def decoded(body: bytes) -> object:
+    """A body as JSON, else as text; a web page says nothing and becomes empty."""
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):

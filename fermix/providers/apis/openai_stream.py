@@ -124,10 +124,12 @@ class OpenAiStream:
             if event.data.strip() == b"[DONE]":
                 self.is_over = True
                 break
+            if event.name == "error":
+                deltas.append(failures.from_event(failures.decoded(event.data), provider=self._provider))
+                break
             chunk = self._decoded(event)
-            if chunk.error is not None or event.name == "error":
-                error = chunk.error if chunk.error is not None else msgspec.json.decode(event.data)
-                deltas.append(failures.from_event(error, provider=self._provider))
+            if chunk.error is not None:
+                deltas.append(failures.from_event(chunk.error, provider=self._provider))
                 break
             if chunk.usage is not None:
                 self._usage = _usage(chunk.usage)
