@@ -129,6 +129,28 @@ def test_a_response_over_its_limit_is_dropped(serve: Serve) -> None:
         response.read_all()
 
 
+def test_a_flood_leaves_the_others_their_turn(serve: Serve) -> None:
+    def flood(connection: socket.socket, head: bytes) -> None:
+        connection.sendall(HEAD + (b"400\r\n" + b"x" * 1024 + b"\r\n") * 10_000 + b"0\r\n\r\n")
+
+    turns, tasks = [0], TaskGroup("test")
+
+    def other() -> None:
+        while True:
+            turns[0] += 1
+            sleep(0)
+
+    with ask(OwnerDoor(serve(flood).url)) as response:
+        response.piece()
+        sleep(0.3)  # so that all of what fits is here
+        tasks.start(other)
+        before = turns[0]
+        for _ in range(64):
+            response.piece()
+        assert turns[0] > before
+    tasks.stop(1)
+
+
 def test_a_cut_connection_is_told_apart_from_an_end(serve: Serve) -> None:
     def cut(connection: socket.socket, head: bytes) -> None:
         connection.sendall(HEAD + b"2\r\nok\r\n")

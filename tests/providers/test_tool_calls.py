@@ -58,8 +58,11 @@ def test_calls_without_ids_get_ids_of_their_own() -> None:
     assert len({id for id, _, _ in calls}) == 3
 
 
-def test_the_same_id_at_two_indexes_with_other_names_is_not_lost() -> None:
-    assert len(assembled((0, "", "read", "{}"), (1, "", "list", "{}"))) == 2
+@pytest.mark.parametrize("id", ["", "call_0"])
+def test_calls_at_two_indexes_that_share_an_id_stay_apart(id: str) -> None:
+    calls = assembled((0, id, "read", '{"n":0}'), (1, id, "read", '{"n":'), (1, id, "", "1}"))
+    assert [arguments for _, _, arguments in calls] == [{"n": 0}, {"n": 1}]
+    assert calls[0][0] != calls[1][0]
 
 
 @pytest.mark.parametrize("text", ["", "  ", "null", "{}", '"{}"'])
@@ -111,3 +114,16 @@ def test_huge_arguments_are_refused_and_not_kept() -> None:
     (call,) = assembler.calls(was_cut=False, names={})
     assert call.arguments == {}
     assert call.broken and "larger than" in call.broken
+
+
+def test_a_name_repeated_before_whole_arguments_goes_on_with_the_call() -> None:
+    texts = ('{"a": "}', '\\"{', '"', "}")
+    calls = assembled(*((0, "", "read", text) for text in (*texts, '{"a":2}')))
+    assert [arguments for _, _, arguments in calls] == [{"a": '}"{'}, {"a": 2}]
+
+
+def test_a_name_repeated_a_hundred_thousand_times_costs_no_second_look() -> None:
+    assembler = ToolCallAssembler()
+    for _ in range(100_000):
+        assembler.add(0, "", "read", "{")
+    assert len(assembler.calls(was_cut=False, names={})) == 1

@@ -25,17 +25,35 @@ class _Open:
     name: str
     pieces: list[str] = field(default_factory=list)
     size: int = 0
+    _scanned: int = 0
+    _depth: int = 0
+    _is_in_text: bool = False
+    _is_escaped: bool = False
 
     def has_whole_arguments(self) -> bool:
-        """Whether the pieces so far are one JSON object, so that more text is another call's."""
-        text = "".join(self.pieces).strip()
-        if not (text.startswith("{") and text.endswith("}")):
-            return False
-        try:
-            msgspec.json.decode(text, type=dict)
-        except (msgspec.DecodeError, RecursionError):
-            return False
-        return True
+        """Whether the pieces so far close what they opened, so that more text is another call's.
+
+        Each piece is looked at once, however often this is asked: a server must not be able to
+        make us read a megabyte again for every byte it adds.
+        """
+        for piece in self.pieces[self._scanned :]:
+            for char in piece:
+                self._scan(char)
+        self._scanned = len(self.pieces)
+        return bool(self.pieces) and self._depth == 0 and not self._is_in_text
+
+    def _scan(self, char: str) -> None:
+        if self._is_escaped:
+            self._is_escaped = False
+        elif self._is_in_text:
+            self._is_escaped = char == "\\"
+            self._is_in_text = char != '"'
+        elif char == '"':
+            self._is_in_text = True
+        elif char in "{[":
+            self._depth += 1
+        elif char in "}]":
+            self._depth -= 1
 
 
 class ToolCallAssembler:
@@ -74,7 +92,8 @@ class ToolCallAssembler:
         """The open call a delta belongs to; None when it begins a new one."""
         if not self._calls:
             return None
-        if id and (known := next((call for call in self._calls if call.id == id), None)):
+        known = next((call for call in reversed(self._calls) if id and call.id == id), None)
+        if known is not None and (not name or index is None or known.index == index):
             return known
         same_index = [call for call in self._calls if index is not None and call.index == index]
         call = same_index[-1] if same_index else self._calls[-1]
