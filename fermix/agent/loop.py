@@ -105,6 +105,8 @@ class Agent:
                 yield event
             elif isinstance(event, Done):
                 thinking.usage += event.usage
+                if event.stop_reason == "length":
+                    yield Notice("The model's answer was cut: it reached the longest it may give.")
                 return event.reply
             else:
                 return event
@@ -122,8 +124,8 @@ class Agent:
             reply = AssistantMessage("The model gave no answer to this. Ask again, perhaps in other words.")
             yield TextDelta(reply.text)
         if self._notice:
-            yield Notice(self._notice)
-            self._notice = None
+            notice, self._notice = self._notice, None
+            yield Notice(notice)
         thinking.messages.append(reply)
         yield TurnEnded(TurnStatus.COMPLETED, reply.text, thinking.usage)
 
@@ -131,6 +133,9 @@ class Agent:
         """The way out when the steps are used up: one call without tools, reported as incomplete."""
         yield Notice(f"This turn used all of its {self._settings.steps_per_turn} model calls.")
         outcome = yield from self._ask(thinking, with_tools=False)
+        if isinstance(outcome, Failed) and outcome.kind is FailureKind.CANCELLED:
+            yield _failed(outcome, thinking.usage)
+            return
         text = outcome.text if isinstance(outcome, AssistantMessage) else outcome.message
         ending = text or f"Stopped after {self._settings.steps_per_turn} model calls without an answer."
         yield TurnEnded(TurnStatus.FAILED, ending, thinking.usage, "steps_used_up")
