@@ -14,6 +14,8 @@ def main() -> int:
         return _run_daemon(is_private="--private" in words)
     if words[:1] == ["_local-model"]:
         return _serve_local_model(words[1:])
+    if words in (["status"], ["status", "--json"]):
+        return _print_status(as_json="--json" in words)
     from fermix.cli.main import main as run_command_line
 
     return run_command_line(words)
@@ -28,6 +30,16 @@ def _print_version() -> int:
     except OSError:
         return 1
     return 0
+
+
+def _print_status(*, as_json: bool) -> int:
+    import os
+
+    from fermix.cli.failure import run_verb
+    from fermix.cli.status_report import report
+    from fermix.paths import Home
+
+    return run_verb(lambda: report(Home.find(os.environ), as_json=as_json), as_json=as_json)
 
 
 def _run_daemon(*, is_private: bool) -> int:

@@ -56,6 +56,7 @@ def _keys() -> KeyBindings:
         event.current_buffer.validate_and_handle()
 
     @keys.add("escape", "enter")
+    @keys.add("escape", "c-j")  # pressed while an answer came, Enter arrives as a new line
     def _new_line(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
 

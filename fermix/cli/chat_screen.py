@@ -40,6 +40,11 @@ def chat_on_screen(home: Home, talk: Talk) -> None:
     for message in earlier:
         print(message_lines(message))
     prompt = ChatPrompt(home.chat_history)
+    with _keys_kept():
+        _converse(talk, prompt)
+
+
+def _converse(talk: Talk, prompt: ChatPrompt) -> None:
     was_interrupted = False
     while True:
         try:
@@ -67,9 +72,8 @@ def _take_turn(talk: Talk, text: str) -> None:
     Raises: KeyboardInterrupt at the second Ctrl-C.
     """
     try:
-        with _no_echo():
-            if not talk.send(text, ScreenView()):
-                say("stopped")
+        if not talk.send(text, ScreenView()):
+            say("stopped")
     except FermixError as error:
         show_failure(Failure.of(error), as_json=False)
     print()
@@ -113,12 +117,16 @@ class ScreenView(AskView):
 
 
 @contextlib.contextmanager
-def _no_echo() -> Iterator[None]:
-    """While an answer comes, keys are kept for the next prompt instead of shown inside the answer."""
+def _keys_kept() -> Iterator[None]:
+    """Keys pressed while an answer comes wait for the next prompt instead of standing in the answer.
+
+    For the whole chat and not for each answer: a terminal that reads by line, if only for a moment,
+    takes a Ctrl-D for the end of one and forgets it.
+    """
     terminal = sys.stdin.fileno()
     before = termios.tcgetattr(terminal)
     quiet = termios.tcgetattr(terminal)
-    quiet[3] &= ~(termios.ECHO | termios.ICANON)  # by line, a Ctrl-D would be eaten as the end of one
+    quiet[3] &= ~(termios.ECHO | termios.ICANON)
     termios.tcsetattr(terminal, termios.TCSADRAIN, quiet)
     try:
         yield

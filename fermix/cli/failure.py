@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import json
+import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 
-import click
-
-from fermix.cli.terminal import escaped, is_terminal, paint
+from fermix.cli.terminal import escaped, hush_output, is_terminal, paint, prepare_output, print_json
 from fermix.errors import FermixError
+
+BROKEN_PIPE_STATUS = 141
+"""What a shell sees of a program that a closed pipe ended (128 + SIGPIPE)."""
+INTERRUPTED_STATUS = 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +30,6 @@ class Failure:
         """The failure behind any exception that reached the command line."""
         if isinstance(exc, FermixError):
             return Failure(exc.code, exc.message, exc.hint, exc.exit_status)
-        if isinstance(exc, click.ClickException):
-            path = exc.ctx.command_path if isinstance(exc, click.UsageError) and exc.ctx else "fermix"
-            return Failure("usage", _sentence(exc.format_message()), f"{path} --help", 2)
         if isinstance(exc, OSError):
             name = f" '{exc.filename}'" if exc.filename is not None else ""
             return Failure("system", f"The system refused{name}: {exc.strerror or exc}.", None, 1)
@@ -41,7 +41,7 @@ def show_failure(failure: Failure, *, as_json: bool) -> None:
     """Print it: JSON on stdout, words on stderr."""
     if as_json:
         told = {"code": failure.code, "message": failure.message, "hint": failure.hint}
-        print(json.dumps({"error": told}, ensure_ascii=False), flush=True)
+        print_json({"error": told})
         return
     message, hint = failure.message, failure.hint
     if is_terminal(sys.stderr):
@@ -51,11 +51,33 @@ def show_failure(failure: Failure, *, as_json: bool) -> None:
         print(paint(f"  try: {hint}", "dim", sys.stderr), file=sys.stderr, flush=True)
 
 
+def run_verb(verb: Callable[[], int | None], *, as_json: bool) -> int:
+    """Do what a command line asks; its exit status.
+
+    Contract: prints what went wrong as one line and a hint, never a stack trace.
+    """
+    prepare_output()
+    try:
+        status = verb()
+        sys.stdout.flush()
+        return status or 0
+    except KeyboardInterrupt:
+        hush_output()
+        return INTERRUPTED_STATUS
+    except BrokenPipeError:
+        hush_output()
+        return BROKEN_PIPE_STATUS
+    except Exception as exc:  # the process boundary: whatever it is, a person reads one line
+        if os.environ.get("FERMIX_TRACE"):
+            raise
+        failure = Failure.of(exc)
+    try:
+        show_failure(failure, as_json=as_json)
+    except OSError:  # nobody reads any more
+        hush_output()
+    return exit_status(failure)
+
+
 def exit_status(failure: Failure) -> int:
     """0 ok, 1 failed, 2 usage, 3 not running."""
     return {"usage": 2, "not_running": 3}.get(failure.code, failure.status)
-
-
-def _sentence(message: str) -> str:
-    text = " ".join(message.split())
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")

@@ -13,7 +13,7 @@ import click
 
 from fermix.cli.launch import START_TIMEOUT_S, launch, wait_until_ready
 from fermix.cli.options import examples, json_option, own_home, print_json
-from fermix.cli.status import main_pid
+from fermix.cli.status_report import main_pid
 from fermix.cli.terminal import say
 from fermix.cli.waiting import Waiting
 from fermix.errors import DaemonLost, DeadlineExceeded, NotRunning, OwnerError

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import os
-import sys
 from collections.abc import Sequence
 
 import click
 
-from fermix.cli.failure import Failure, exit_status, show_failure
+from fermix.cli.failure import run_verb
 from fermix.cli.options import Group, examples
-from fermix.cli.terminal import hush_output, prepare_output
+from fermix.errors import UsageError
 
 COMMANDS = {
     "ask": "fermix.cli.ask:command",
@@ -29,10 +27,6 @@ COMMANDS = {
     "version": "fermix.cli.version:command",
 }
 """Every command and where it is; a module is imported when its command is named."""
-
-BROKEN_PIPE_STATUS = 141
-"""What a shell sees of a program that a closed pipe ended (128 + SIGPIPE)."""
-INTERRUPTED_STATUS = 130
 
 
 class LazyGroup(Group):
@@ -79,35 +73,27 @@ def _print_version(ctx: click.Context, is_asked: bool) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one command line; its exit status.
-
-    Contract: prints what went wrong as one line and a hint, never a stack trace.
-    """
-    prepare_output()
+    """Run one command line; its exit status."""
     words = list(arguments)
+    is_json_asked = "--json" in words[: words.index("--") if "--" in words else None]
+    return run_verb(lambda: _run(words), as_json=is_json_asked)
+
+
+def _run(words: list[str]) -> int | None:
+    """Raises: what fermix raises; what click raises is told in fermix's own classes."""
     try:
         status = root.main(words, prog_name="fermix", standalone_mode=False)
-        sys.stdout.flush()
-        return status if isinstance(status, int) else 0
     except click.exceptions.NoArgsIsHelpError as shown:
         click.echo(shown.message)
         return 0
-    except (KeyboardInterrupt, click.Abort):
-        hush_output()
-        return INTERRUPTED_STATUS
-    except BrokenPipeError:
-        hush_output()
-        return BROKEN_PIPE_STATUS
-    except Exception as exc:  # the process boundary: whatever it is, a person reads one line
-        if os.environ.get("FERMIX_TRACE"):
-            raise
-        return _fail(exc, "--json" in words[: words.index("--") if "--" in words else None])
+    except click.Abort as exc:
+        raise KeyboardInterrupt from exc
+    except click.ClickException as exc:
+        path = exc.ctx.command_path if isinstance(exc, click.UsageError) and exc.ctx else "fermix"
+        raise UsageError(_sentence(exc.format_message()), hint=f"{path} --help") from exc
+    return status if isinstance(status, int) else None
 
 
-def _fail(exc: Exception, as_json: bool) -> int:
-    failure = Failure.of(exc)
-    try:
-        show_failure(failure, as_json=as_json)
-    except OSError:  # nobody reads any more
-        hush_output()
-    return exit_status(failure)
+def _sentence(message: str) -> str:
+    text = " ".join(message.split())
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import difflib
-import json
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
+from fermix.cli.terminal import print_json
 from fermix.paths import Home
+
+__all__ = ["Group", "examples", "json_option", "own_home", "print_json"]
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -38,11 +40,6 @@ def json_option(function: F) -> F:
 def examples(*lines: str) -> str:
     """The epilog of a command: what people type."""
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
-
-
-def print_json(value: dict[str, Any]) -> None:
-    """One JSON object on a line of its own."""
-    print(json.dumps(value, ensure_ascii=False), flush=True)
 
 
 def own_home() -> Home:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
-from typing import TextIO
+from typing import Any, TextIO
 
 _STYLES = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33"}
 
@@ -62,6 +63,11 @@ def say(text: str) -> None:
     """One quiet line on stderr for the person who waits."""
     shown = escaped(text) if is_terminal(sys.stderr) else text
     print(paint(shown, "dim", sys.stderr), file=sys.stderr, flush=True)
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """One JSON object on a line of its own."""
+    print(json.dumps(value, ensure_ascii=False), flush=True)
 
 
 def takes(stream: TextIO, text: str) -> bool:

@@ -9,7 +9,6 @@ import os
 import pty
 import re
 import select
-import signal
 import socket
 import struct
 import subprocess
@@ -243,9 +242,9 @@ class Person:
         self._read(0.05)
         return self._process.returncode
 
-    def interrupt(self) -> None:
-        """Send SIGINT as another program would."""
-        self._process.send_signal(signal.SIGINT)
+    def echoes(self) -> bool:
+        """Whether the terminal shows what is typed, as it did before the command."""
+        return bool(termios.tcgetattr(self._terminal)[3] & termios.ECHO)
 
     def close(self) -> None:
         if self._process.poll() is None:

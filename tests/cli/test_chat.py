@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import threading
 from typing import Any
 
 import pytest
@@ -36,6 +37,7 @@ def test_message_is_answered_and_ctrl_d_leaves(fermix: Any, daemon: Any, chattin
     chatting.type(CTRL_D)
 
     assert chatting.leaves() == 0
+    assert chatting.echoes()
     assert daemon.asked("message")[0]["text"] == "hello"
     assert daemon.asked("message")[0]["session"] == "main"
 
@@ -48,6 +50,29 @@ def test_message_of_several_lines_is_sent_as_one(daemon: Any, chatting: Any, key
     daemon.wait_asked("message")
 
     assert daemon.asked("message")[0]["text"] == "one\ntwo"
+
+
+def test_keys_pressed_during_an_answer_wait_for_the_prompt(daemon: Any, chatting: Any) -> None:
+    def slow(request: Any) -> None:
+        request.accept()
+        request.event(1, "text_delta", text="Slowly, ")
+        release.wait(10)
+        request.event(2, "text_delta", text="done.")
+        request.complete("Slowly, done.")
+
+    release = threading.Event()
+    daemon.on["message"] = slow
+    chatting.type("first\r")
+    chatting.sees("Slowly, ")
+    daemon.on["message"] = echo
+    chatting.forget()
+    chatting.type("second\r" + CTRL_D)
+    release.set()
+
+    assert chatting.leaves() == 0
+    assert "second" not in chatting.shown.partition("done.")[0]
+    assert [each["text"] for each in daemon.asked("message")] == ["first", "second"]
+    assert "You said 6 characters." in chatting.shown
 
 
 def test_blank_message_is_not_sent(daemon: Any, chatting: Any) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import status
+from_source = pytest.mark.parametrize("fermix", ["source"], indirect=True)
+"""A binary starts itself and nothing else."""
 
 
 def stand_in(fermix: Any, script: str) -> dict[str, str]:
@@ -117,6 +118,7 @@ def test_daemon_that_cannot_start_is_told_in_its_own_words(fermix: Any, words: t
     assert as_json["error"]["code"] == "start_failed"
 
 
+@from_source
 def test_last_lines_are_shown_of_a_daemon_that_dies(fermix: Any) -> None:
     environment = stand_in(fermix, "echo first; echo 'no such library' >&2; kill -9 $$\n")
 
@@ -130,6 +132,7 @@ def test_last_lines_are_shown_of_a_daemon_that_dies(fermix: Any) -> None:
     ]
 
 
+@from_source
 def test_program_that_cannot_be_run_is_told(fermix: Any) -> None:
     done = fermix("start", environment={"FERMIX_EXE": str(fermix.root / "gone")})
 
@@ -137,6 +140,7 @@ def test_program_that_cannot_be_run_is_told(fermix: Any) -> None:
     assert "cannot be started: No such file or directory" in done.stderr
 
 
+@from_source
 def test_waiting_for_a_slow_start_is_told_after_a_second(fermix: Any) -> None:
     done = fermix("ask", "hi", environment=stand_in(fermix, "sleep 1.5; exit 1\n"))
 
@@ -209,10 +213,3 @@ def test_stop_signals_a_daemon_that_does_not_answer(fermix: Any, daemon: Any) ->
     assert done.exit_code == 1
     assert f"sending SIGTERM to its supervisor (pid {os.getpid()})" in done.stderr
     assert time.monotonic() - began < 20
-
-
-def test_start_waits_until_the_daemon_is_ready(fermix: Any, daemon: Any) -> None:
-    states = iter(["ready"])
-    daemon.on["status"] = lambda request: request.result(**status(state=next(states, "ready")))
-
-    assert fermix("start").stdout == "fermix: already running (pid 4320, version 0.1.0)\n"

@@ -107,9 +107,8 @@ def test_closed_pipe_ends_quietly(fermix: Any) -> None:
     assert pipe.stderr == b""
 
 
+@pytest.mark.parametrize("fermix", ["source"], indirect=True)
 def test_client_imports_nothing_heavy(fermix: Any) -> None:
-    if "-m" not in fermix.argv:
-        return  # the same modules, seen from source only
     probe = (
         "import sys; sys.argv = ['fermix', 'status']; from fermix.__main__ import main; main();"
         "print(sorted({'gevent', 'msgspec', 'rich', 'prompt_toolkit', 'tomlkit', 'requests', 'ssl'}"
@@ -128,9 +127,8 @@ def test_client_imports_nothing_heavy(fermix: Any) -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("fermix", ["source"], indirect=True)
 def test_daemon_refuses_a_process_that_was_patched_too_late(fermix: Any) -> None:
-    if "-m" not in fermix.argv:
-        return  # only reachable from source
     probe = (
         "import ssl, sys; sys.argv = ['fermix', 'run']; from fermix.__main__ import main; sys.exit(main())"
     )

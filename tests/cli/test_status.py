@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fermix.cli.status import duration
+from fermix.cli.status_report import duration
 from tests.cli.conftest import status
 
 

@@ -1,0 +1,103 @@
+"""What `fermix status` says. `__main__` comes here without click, whose import would take the longest."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from fermix import __version__
+from fermix.cli.terminal import escaped, paint, print_json
+from fermix.ipc.client import open_connection
+from fermix.paths import Home
+
+_TIMEOUT_S = 5.0
+
+
+def report(home: Home, *, as_json: bool) -> None:
+    """Ask the daemon how it is and print that.
+
+    Raises: NotRunning, and what else keeps it from answering.
+    """
+    with open_connection(home.socket, timeout_s=_TIMEOUT_S) as connection:
+        status = connection.call("status", {}, _TIMEOUT_S)
+    if as_json:
+        print_json(status)
+    else:
+        for line in described(status):
+            print(escaped(line))
+    if status.get("version") != __version__:
+        told = f"fermix: The daemon is version {status.get('version')}, this program is {__version__}."
+        print(paint(escaped(told), "yellow", sys.stderr), file=sys.stderr)
+        print("  try: fermix restart", file=sys.stderr)
+
+
+def described(status: dict[str, Any]) -> list[str]:
+    """A status in words, one fact per line."""
+    state = {"ready": "running", None: "running"}.get(status.get("state"), str(status.get("state")))
+    up = duration(int(status.get("uptime_ms") or 0))
+    lines = [f"fermix: {state} (pid {main_pid(status)}, version {status.get('version')}, up {up})"]
+    facts = {
+        "home": status.get("home"),
+        "mode": "private, leaves when idle" if status.get("mode") == "private" else None,
+        "http": f"http://{status['http']}" if status.get("http") else None,
+        "model": _model(status.get("provider")),
+        "turns": _turns(status.get("turns")),
+        "parts": _parts(status.get("children")),
+    }
+    lines += [f"  {name:<6} {text}" for name, text in facts.items() if text]
+    return lines + _troubles(status.get("children"))
+
+
+def main_pid(status: dict[str, Any]) -> object:
+    """The process that stands for the daemon: its supervisor, as in fermix.pid."""
+    return status.get("arbiter_pid") or status.get("pid")
+
+
+def duration(milliseconds: int) -> str:
+    """A length of time as a person says it: `42 s`, `3 min`, `5 h 7 min`, `2 d 4 h`."""
+    seconds = milliseconds // 1000
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86_400
+    if seconds < 60:
+        return f"{seconds} s"
+    if hours < 1:
+        return f"{minutes} min"
+    if days < 1:
+        return f"{hours} h {minutes % 60} min"
+    return f"{days} d {hours % 24} h"
+
+
+def _model(provider: object) -> str | None:
+    if not isinstance(provider, dict):
+        return None
+    return " / ".join(str(provider[key]) for key in ("name", "model") if provider.get(key)) or None
+
+
+def _turns(turns: object) -> str | None:
+    if not isinstance(turns, dict):
+        return None
+    return f"{turns.get('running', 0)} running, {turns.get('waiting', 0)} waiting"
+
+
+def _parts(children: object) -> str | None:
+    """The names of the parts that are well."""
+    if not isinstance(children, list):
+        return None
+    return ", ".join(
+        str(each.get("name")) for each in children if isinstance(each, dict) and _is_well(each)
+    )
+
+
+def _is_well(child: dict[str, Any]) -> bool:
+    return child.get("state") in ("running", "ready") and not child.get("restarts")
+
+
+def _troubles(children: object) -> list[str]:
+    """A line for every part that failed, is down or was restarted."""
+    if not isinstance(children, list):
+        return []
+    lines = []
+    for child in children:
+        if isinstance(child, dict) and not _is_well(child):
+            told = f"  ! {child.get('name')}: {child.get('state')}, {child.get('restarts') or 0} restarts"
+            lines.append(told + (f", {child['last_error']}" if child.get("last_error") else ""))
+    return lines
