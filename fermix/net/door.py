@@ -34,6 +34,8 @@ class OwnerDoor:
     ) -> None:
         """Raises: AddressRefused when `base_url` is not a plain http(s) address."""
         self.address = parse_base(base_url)
+        if self.address.scheme == "https":
+            tls_context()  # now, and not when the unpacked certificates may be gone
         self._connect_timeout_s = connect_timeout_s
         self._kept_connections = kept_connections
         self._pool: HTTPConnectionPool | None = None
