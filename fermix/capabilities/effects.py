@@ -10,6 +10,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from fermix.tasks import ThreadPool
 
 FILE_TIMEOUT_S = 60.0
 """Longest one file effect may take; a dead network mount is given up after it."""
+NEW_FILE_MODE = 0o644
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ class Effects:
     ) -> CommandResult:
         """How the command ended; nothing it started is left. Raises: ToolDenied, ToolFailed."""
         effect = RunCommand(argv, turn.cwd, min(timeout_s, turn.deadline.remaining_s()))
-        if not effect.cwd.is_dir():
+        if not self._pool.run(lambda: os.path.isdir(effect.cwd), timeout_s=FILE_TIMEOUT_S):  # noqa: PTH112 - never raises
             raise ToolFailed(f"There is no folder {str(effect.cwd)!r} to run the command in.")
         self._decide(effect, turn)
         command = Command(
@@ -128,9 +130,13 @@ class Effects:
 
     def _resolve(self, path: str, turn: TurnFacts) -> Path:
         """Where the path really leads: links followed, `..` gone."""
+        try:
+            os.fsencode(path)
+            wanted = turn.cwd / Path(path).expanduser()
+        except (ValueError, RuntimeError) as error:  # half a character; the home of nobody
+            raise ToolFailed(f"{path!r} is not a path: {error}.") from error
         if "\0" in path or not path:
             raise ToolFailed(f"{path!r} is not a path.")
-        wanted = turn.cwd / Path(path).expanduser()
         real = self._pool.run(lambda: Path(os.path.realpath(wanted)), timeout_s=FILE_TIMEOUT_S)
         if turn.file_root is not None and not real.is_relative_to(turn.file_root.resolve()):
             raise ToolDenied(f"{path!r} leads outside the folder this conversation may use.")
@@ -159,32 +165,42 @@ def keep_out_of_proc(effect: Effect, turn: TurnFacts) -> None:
 
 
 def _read(effect: ReadFile) -> FilePart:
+    # Asked before it is opened too, since opening a device can do something.
     # O_NOFOLLOW: the path is resolved already, a link that appears now is somebody's trick.
     # O_NONBLOCK: opening a pipe must not wait for its writer.
     try:
+        _refuse_irregular(effect.path, effect.path.lstat())
         descriptor = os.open(effect.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise ToolFailed(f"Cannot read {str(effect.path)!r}: {error.strerror}.") from error
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            kind = "a folder" if stat.S_ISDIR(found.st_mode) else "not a regular file"
-            raise ToolFailed(f"{str(effect.path)!r} is {kind}.")
+        _refuse_irregular(effect.path, found)
         file.seek(effect.offset_bytes)
         return FilePart(file.read(effect.limit_bytes), found.st_size)
+
+
+def _refuse_irregular(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        kind = "a folder" if stat.S_ISDIR(found.st_mode) else "not a regular file"
+        raise ToolFailed(f"{str(path)!r} is {kind}.")
 
 
 def _write(effect: WriteFile) -> None:
     target = effect.path
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        mode = _mode_to_keep(target)
-        descriptor, name = tempfile.mkstemp(prefix=f".{target.name[:80]}.", dir=target.parent)
+        before = _replaced(target)
+        descriptor, name = tempfile.mkstemp(prefix=".fermix-", dir=target.parent)
         draft = Path(name)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(effect.content)
-                os.fchmod(descriptor, mode)
+                if before is not None and (before.st_uid, before.st_gid) != (os.getuid(), os.getgid()):
+                    with suppress(PermissionError):  # only root may give a file away
+                        os.fchown(descriptor, before.st_uid, before.st_gid)
+                # permissions only: new content must not inherit set-user-id
+                os.fchmod(descriptor, NEW_FILE_MODE if before is None else before.st_mode & 0o777)
                 file.flush()
                 os.fsync(descriptor)
             draft.replace(target)
@@ -195,11 +211,11 @@ def _write(effect: WriteFile) -> None:
         raise ToolFailed(f"Cannot write {str(target)!r}: {error.strerror}.") from error
 
 
-def _mode_to_keep(target: Path) -> int:
+def _replaced(target: Path) -> os.stat_result | None:
+    """The file that is written over; None when the target is new."""
     try:
         found = target.lstat()
     except FileNotFoundError:
-        return 0o644
-    if not stat.S_ISREG(found.st_mode):
-        raise ToolFailed(f"{str(target)!r} exists and is not a regular file.")
-    return stat.S_IMODE(found.st_mode)
+        return None
+    _refuse_irregular(target, found)
+    return found

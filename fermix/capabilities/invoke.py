@@ -43,12 +43,14 @@ def invoke(
         log.exception("Tool %s failed in a way it should not", call.name)
         text, is_error = f"{call.name} failed inside fermix: {type(error).__name__}.", True
     events.emit("tool.ended", turn_id=context.turn.id, call_id=call.id, tool=call.name, is_error=is_error)
-    return ToolMessage(call.id, call.name, cut(redact(text), result_limit_bytes), is_error)
+    # A file name may hold bytes that are no text; what is stored and sent on must be.
+    clean = redact(text).encode(errors="replace").decode()
+    return ToolMessage(call.id, call.name, cut(clean, result_limit_bytes), is_error)
 
 
 def cut(text: str, limit_bytes: int) -> str:
     """`text` in at most about `limit_bytes` of UTF-8, its middle replaced by a line that says so."""
-    encoded = text.encode(errors="replace")
+    encoded = text.encode()
     if len(encoded) <= limit_bytes:
         return text
     half = limit_bytes // 2

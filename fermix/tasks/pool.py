@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar, cast
 
+import gevent
 import gevent.threadpool
+
+from fermix.errors import DeadlineExceeded
 
 Result = TypeVar("Result")
 
@@ -19,9 +22,16 @@ class ThreadPool:
     def run(self, work: Callable[[], Result], *, timeout_s: float) -> Result:
         """What `work` returned or raised; the hub goes on meanwhile.
 
-        Raises: gevent.Timeout after `timeout_s`; the thread is then left to finish by itself.
+        Raises: DeadlineExceeded after `timeout_s`; the thread is then left to finish by itself.
         """
-        outcome = self._pool.spawn(_Outcome, work).get(timeout=timeout_s)
+        limit = gevent.Timeout(timeout_s)
+        try:
+            with limit:
+                outcome = self._pool.spawn(_Outcome, work).get()
+        except gevent.Timeout as over:
+            if over is not limit:  # one around us
+                raise
+            raise DeadlineExceeded(f"Blocking work took longer than {timeout_s:g} s.") from None
         return cast(_Outcome[Result], outcome).value()
 
     def stop(self) -> None:
