@@ -28,14 +28,13 @@ class HttpListener:
         """Raises: AddressUnavailable when it cannot be bound."""
         address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
         self.FAMILY = _socket.AF_INET if address.version == 4 else _socket.AF_INET6
-        self.sock = _socket.socket(self.FAMILY, _socket.SOCK_STREAM)
-        self.sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
-        self.sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
         try:
+            self.sock = _socket.socket(self.FAMILY, _socket.SOCK_STREAM)
+            self.sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+            self.sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
             self.sock.bind((str(address), port))
             self.sock.listen(_BACKLOG)
         except OSError as exc:
-            self.sock.close()
             raise AddressUnavailable(
                 f"Cannot listen on '{host}:{port}': {exc.strerror}.",
                 hint=f"Take another port with: fermix config set http.port {port + 1 if port else 4031}",

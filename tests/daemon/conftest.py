@@ -33,7 +33,8 @@ class StubDaemon:
     """One home and the daemon that serves it."""
 
     def __init__(self) -> None:
-        self.home = Path(tempfile.mkdtemp(prefix="fx-"))  # short: a socket's path has 107 bytes
+        self.root = Path(tempfile.mkdtemp(prefix="fx-"))  # short: a socket's path has 107 bytes
+        self.home = self.root
         self.processes: list[subprocess.Popen[str]] = []
         self.pids: set[int] = set()
         self.environment: dict[str, str] = {}
@@ -118,7 +119,7 @@ class StubDaemon:
 
     def url(self) -> str:
         """Where it serves HTTP, as its log says."""
-        return re.findall(r"http://[\d.]+:\d+", self.log())[-1]
+        return re.findall(r"http://[\d.:\[\]]+:\d+", self.log())[-1]
 
     def log(self) -> str:
         return (self.home / "logs/fermix.log").read_text()
@@ -138,7 +139,7 @@ class StubDaemon:
         for pid in self.pids:
             if is_ours(pid, self.home):
                 os.kill(pid, signal.SIGKILL)
-        shutil.rmtree(self.home, ignore_errors=True)
+        shutil.rmtree(self.root, ignore_errors=True)
 
 
 def is_ours(pid: int, home: Path) -> bool:

@@ -15,6 +15,15 @@ import psutil
 import pytest
 
 
+def has_ipv6_loopback() -> bool:
+    """Whether this machine has one; containers often do not."""
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
 def test_a_killed_worker_is_replaced_and_connections_in_the_backlog_are_served(daemon, until):
     daemon.start()
     worker = daemon.ping()
@@ -247,6 +256,15 @@ def test_live_answers_while_the_daemon_drains_and_ready_says_so(daemon, until):
 
     assert daemon.get("/health/live")[0] == 200
     assert daemon.get("/health/ready") == (503, {"status": "draining"})
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.2", *(["::1"] if has_ipv6_loopback() else [])])
+def test_every_loopback_address_can_be_listened_on(daemon, host):
+    daemon.configure(http={"host": host})
+
+    daemon.start()
+
+    assert daemon.get("/health/live")[0] == 200
 
 
 def test_a_private_daemon_has_no_http(daemon):
