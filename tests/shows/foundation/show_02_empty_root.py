@@ -1,4 +1,4 @@
-"""Show 2: the binary in an empty root without Python: not as root, read-only folder, four starts at once."""
+"""Show 2: the binary in an empty root without Python: a person, a read-only folder, four starts at once."""
 
 from __future__ import annotations
 
