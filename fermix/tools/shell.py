@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fermix.capabilities.context import ToolContext
 from fermix.capabilities.tool import tool
-from fermix.errors import Cancelled, ToolRetry
+from fermix.errors import Cancelled, ToolFailed, ToolRetry
 from fermix.process import CommandResult, Ending
 from fermix.trust import Policy
 
@@ -29,6 +29,8 @@ def shell(ctx: ToolContext, script: str, timeout_s: int = 120) -> str:
     )
     if result.ended is Ending.CANCELLED:
         raise Cancelled(f"Stopped: {ctx.turn.cancel.reason}.")
+    if result.ended is Ending.FAILED_TO_START:
+        raise ToolFailed(result.output)
     return describe(result)
 
 
@@ -44,6 +46,10 @@ def _ending(result: CommandResult) -> str:
         return f"ended by timeout after {seconds}; everything it started was ended too"
     if result.ended is Ending.OUTPUT_CAP:
         return f"ended after {seconds} because it printed too much; the output above is cut"
+    if result.ended is Ending.STALLED:
+        return f"ended after {seconds} because nobody could take its output any more"
+    if result.ended is Ending.LOST:
+        return f"lost after {seconds}: what watched over it was killed, how it ended is unknown"
     if result.signal is not None:
         return f"ended by signal {result.signal} after {seconds}"
     return f"exit code {result.exit_code}, {seconds}"
