@@ -60,8 +60,7 @@ class Agent:
         self._registry = registry
         self._invoke = invoke
         self._settings = settings
-        self._system = compose_system(provider.limits, settings.instructions)
-        self._notice = provider.notice()
+        self._has_noticed = False
 
     def run(self, thinking: Thinking) -> Iterator[AgentEvent]:
         """Think and act until there is an answer; the last event is always one TurnEnded.
@@ -92,10 +91,11 @@ class Agent:
         """The model's whole reply, its deltas yielded on the way."""
         yield PhaseChanged(Phase.THINK)
         limits = self.provider.limits
+        system = compose_system(limits, self._settings.instructions)
         turn = thinking.context.turn
         request = ModelRequest(
-            system=self._system,
-            messages=fit(thinking.messages, limits, system=self._system),
+            system=system,
+            messages=fit(thinking.messages, limits, system=system),
             tools=self._schemas(thinking) if with_tools and limits.takes_tools else (),
             cancel=turn.cancel,
             deadline=turn.deadline,
@@ -123,8 +123,8 @@ class Agent:
         if not reply.text.strip():
             reply = AssistantMessage("The model gave no answer to this. Ask again, perhaps in other words.")
             yield TextDelta(reply.text)
-        if self._notice:
-            notice, self._notice = self._notice, None
+        if not self._has_noticed and (notice := self.provider.notice()):
+            self._has_noticed = True
             yield Notice(notice)
         thinking.messages.append(reply)
         yield TurnEnded(TurnStatus.COMPLETED, reply.text, thinking.usage)
