@@ -13,6 +13,7 @@ import click
 
 from fermix.cli.activity import tool_line
 from fermix.cli.door import Door
+from fermix.cli.launch import START_TIMEOUT_S
 from fermix.cli.options import examples, json_option, own_home, print_json
 from fermix.cli.outgoing import joined_text, message, read_piped, upload
 from fermix.cli.reply import ReplyText
@@ -64,8 +65,10 @@ def command(
     text = joined_text(words, read_piped(sys.stdin.buffer) if is_piped else None)
     if not text:
         raise UsageError("There is no text to send.", hint='fermix ask "Say hello"')
-    door = Door(own_home(), starts_private=True, is_silent=as_json)
-    attachments = _upload_all(door, files, is_silent=as_json)
+    patience_s = START_TIMEOUT_S if timeout_s is None else min(timeout_s, START_TIMEOUT_S)
+    door = Door(own_home(), starts_private=True, is_silent=as_json, patience_s=patience_s)
+    with door.open() as connection:  # outside of `Interrupts`: a Ctrl-C ends a start at once
+        attachments = [upload(connection, path, is_silent=as_json) for path in files]
     watch = TurnWatch(door.open, message(text, session, attachments), patience_s=PATIENCE_S)
     view = AskView(is_silent=as_json)
     with contextlib.closing(watch), Interrupts() as interrupts:
@@ -84,13 +87,6 @@ def command(
             view.finish(result)
         acknowledge(watch)
         check_completed(result)
-
-
-def _upload_all(door: Door, files: tuple[Path, ...], *, is_silent: bool) -> list[dict[str, str]]:
-    if not files:
-        return []
-    with door.open() as connection:
-        return [upload(connection, path, is_silent=is_silent) for path in files]
 
 
 def acknowledge(watch: TurnWatch) -> None:

@@ -19,12 +19,21 @@ class Door:
 
     starts_private: whether a private daemon is started when nobody answers.
     is_silent: whether a person may not be told that it takes a while.
+    patience_s: how long a private daemon may take to start.
     """
 
-    def __init__(self, home: Home, *, starts_private: bool, is_silent: bool = False) -> None:
+    def __init__(
+        self,
+        home: Home,
+        *,
+        starts_private: bool,
+        is_silent: bool = False,
+        patience_s: float = START_TIMEOUT_S,
+    ) -> None:
         self._home = home
         self._starts_private = starts_private
         self._is_silent = is_silent
+        self._patience_s = patience_s
         self._absent_since: float | None = None
         self._has_answered = False
 
@@ -54,4 +63,4 @@ class Door:
     def _start_private(self) -> None:
         with Waiting("starting fermix", is_silent=self._is_silent) as waiting:
             launched = launch(self._home, "--private")
-            wait_until_ready(self._home, launched, waiting, timeout_s=START_TIMEOUT_S)
+            wait_until_ready(self._home, launched, waiting, timeout_s=self._patience_s)

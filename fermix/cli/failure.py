@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fermix.cli.terminal import escaped, hush_output, is_terminal, paint, prepare_output, print_json
+from fermix.cli.terminal import escaped, hush_output, is_terminal, paint, prepare_streams, print_json
 from fermix.errors import FermixError
 
 BROKEN_PIPE_STATUS = 141
@@ -56,7 +57,7 @@ def run_verb(verb: Callable[[], int | None], *, as_json: bool) -> int:
 
     Contract: prints what went wrong as one line and a hint, never a stack trace.
     """
-    prepare_output()
+    prepare_streams()
     try:
         status = verb()
         sys.stdout.flush()
@@ -71,10 +72,9 @@ def run_verb(verb: Callable[[], int | None], *, as_json: bool) -> int:
         if os.environ.get("FERMIX_TRACE"):
             raise
         failure = Failure.of(exc)
-    try:
+    with contextlib.suppress(OSError):  # nobody reads any more
         show_failure(failure, as_json=as_json)
-    except OSError:  # nobody reads any more
-        hush_output()
+    hush_output()
     return exit_status(failure)
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+from pathlib import Path
 from typing import Any, TextIO
 
 _STYLES = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33"}
@@ -79,10 +80,18 @@ def takes(stream: TextIO, text: str) -> bool:
     return True
 
 
-def prepare_output() -> None:
-    """Make sure that no character can end the program: what an encoding lacks is written out."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+def prepare_streams() -> None:
+    """Make sure that no character, and no stream that was closed, can end the program.
+
+    What an encoding lacks is written out; a closed stream is an empty one.
+    """
+    if sys.stdin is None:
+        sys.stdin = Path(os.devnull).open()  # noqa: SIM115 (open for as long as the process)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 (open for as long as the process)
+        elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 
 

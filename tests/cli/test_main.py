@@ -107,6 +107,34 @@ def test_closed_pipe_ends_quietly(fermix: Any) -> None:
     assert pipe.stderr == b""
 
 
+@pytest.mark.parametrize(
+    ("words", "exit_code"),
+    [
+        ("help >/dev/full", 1),
+        ("help >&-", 0),
+        ("status >&- 2>&-", 3),
+        ("ask --stdin <&-", 2),
+        ("ask --json >/dev/full 2>/dev/full", 2),
+        ("ask --json >&-", 2),
+    ],
+)
+def test_full_or_closed_streams_are_no_reason_for_a_trace(fermix: Any, words: str, exit_code: int) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'"$@" {words}', "sh", *fermix.argv],
+        env=fermix.environment,
+        cwd=fermix.root,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+    assert done.returncode == exit_code
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+    assert "itself went wrong" not in done.stderr
+
+
 @pytest.mark.parametrize("fermix", ["source"], indirect=True)
 def test_client_imports_nothing_heavy(fermix: Any) -> None:
     probe = (
