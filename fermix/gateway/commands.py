@@ -57,6 +57,8 @@ def _stop(call: CommandCall) -> str:
     return "Nothing was running." if count == 0 else f"Stopped {count} running turn{'s' * (count > 1)}."
 
 
+LIKENESS = 0.7
+"""From here a word is a mistyped command; `/home` and the other folders of a root are below it."""
 COMMANDS: dict[str, Callable[[CommandCall], str]] = {"help": _help, "stop": _stop, "whoami": _whoami}
 
 
@@ -68,9 +70,10 @@ def parse(text: str) -> tuple[str, str] | None:
     """
     if not text.startswith("/"):
         return None
-    word, _, argument = text[1:].strip().partition(" ")
-    if word in COMMANDS or (word.isalpha() and difflib.get_close_matches(word, COMMANDS, 1)):
-        return word, argument.strip()
+    word, *rest = text[1:].split(maxsplit=1) or [""]
+    name = word.lower()  # telephones like to begin with a capital
+    if name in COMMANDS or (name.isalpha() and difflib.get_close_matches(name, COMMANDS, 1, LIKENESS)):
+        return name, rest[0].strip() if rest else ""
     return None
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fermix import events
 from fermix.agent.events import TurnStatus
-from fermix.errors import OwnerError, UsageError
+from fermix.errors import OwnerError, StoreError, UsageError
 from fermix.gateway import commands
 from fermix.gateway.authorizer import ChannelAccess, authorize
 from fermix.gateway.inbox import Inbox, InboxEntry
@@ -23,6 +23,8 @@ from fermix.trust import Standing, Trust
 
 log = logging.getLogger(__name__)
 
+ACCEPT_TIMEOUT_S = 60.0
+"""The database gives up earlier."""
 LAST_STEPS_S = 5.0
 """Time the stopped turns get to store where they are."""
 
@@ -60,6 +62,7 @@ class Gateway:
         self.queue = Queue(
             turns.run, running_turns=settings.running_turns, waiting_messages=settings.waiting_messages
         )
+        self._accepting = TaskGroup("accepting")
         self._commands = TaskGroup("commands")
         self._is_draining = False
         self.denied = 0
@@ -77,12 +80,14 @@ class Gateway:
             self.denied += 1
             log.info("Denied sender %r on %s", inbound.sender_id[:64], inbound.key.channel)
             return Denied()
-        self._check(inbound)
-        entry, is_new = self._inbox.accept(inbound, standing)
-        if is_new:
-            self._watch.log_of(entry.turn_id)
-            self._dispatch(entry)
-        return entry
+        try:
+            self._check(inbound)
+        except OwnerError:
+            # What was taken before is not refused now: its sender only asks again.
+            if (known := self._inbox.same_as(inbound)) is not None:
+                return known
+            raise
+        return self._accept(inbound, standing)
 
     def entry_of(self, turn_id: str) -> InboxEntry | None:
         """The accepted message a turn answers; None for an unknown turn."""
@@ -95,7 +100,11 @@ class Gateway:
         entry = self._inbox.of_turn(turn_id)
         if entry is None or not self.queue.withdraw(entry.key, entry.id):
             return False
-        self.turns.answer(entry, f"Stopped {reason} before it began.", status=TurnStatus.CANCELLED)
+        words = f"Stopped {reason} before it began."
+        # A task of its own: whoever asked may go away, and the entry is out of the queue already.
+        self._commands.start(
+            lambda: self.turns.answer(entry, words, status=TurnStatus.CANCELLED), name="withdrawn"
+        )
         return True
 
     def recover(self) -> None:
@@ -125,8 +134,31 @@ class Gateway:
         """End every task; what is not stored yet is done again in the next life."""
         self._is_draining = True
         self.queue.stop(timeout_s)
+        self._accepting.stop(timeout_s)
         self._commands.stop(timeout_s)
         self._outbox.stop(timeout_s)
+
+    def _accept(self, inbound: Inbound, standing: Standing) -> InboxEntry:
+        """Accepted and on its way, both or neither, even if whoever asked is gone in between."""
+        outcome: list[InboxEntry | OwnerError] = []
+
+        def work() -> None:
+            try:
+                entry, is_new = self._inbox.accept(inbound, standing)
+            except OwnerError as error:
+                outcome.append(error)
+                return
+            if is_new:
+                self._watch.log_of(entry.turn_id)
+                self._dispatch(entry)
+            outcome.append(entry)
+
+        self._accepting.start(work, name="accept").join(ACCEPT_TIMEOUT_S)
+        if not outcome:
+            raise StoreError("The message could not be taken; the log says why.", hint="fermix logs")
+        if isinstance(outcome[0], OwnerError):
+            raise outcome[0]
+        return outcome[0]
 
     def _check(self, inbound: Inbound) -> None:
         if self._is_draining:

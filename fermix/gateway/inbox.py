@@ -9,6 +9,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 import msgspec
+from peewee import SQL
 
 from fermix import events
 from fermix.clock import Clock
@@ -22,6 +23,8 @@ AT_HAND = 256
 AT_HAND_LENGTH = 16_384
 """Characters; longer messages are read back from their rows."""
 UNFINISHED = ("received", "running", "delivered")
+ARRIVAL = SQL("rowid")
+"""The order rows were written in; ids of one millisecond sort by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ class Inbox:
         def work(connection: Connection) -> InboxEntry | None:
             if connection.native.execute(_ACCEPT, columns).rowcount:
                 return None
-            return _find(inbound)
+            return _find(inbound)  # it refused because there is one
 
         there = self._db.write(work, durable=True)
         if there is None:
@@ -86,6 +89,10 @@ class Inbox:
         accepted = there or entry
         events.emit("inbox.received", inbox_id=accepted.id, turn_id=accepted.turn_id)
         return accepted, there is None
+
+    def same_as(self, inbound: Inbound) -> InboxEntry | None:
+        """The entry of a message that was accepted before; None when it is a new one."""
+        return self._db.read(lambda connection: _find(inbound))
 
     def load(self, entry_id: str) -> InboxEntry:
         """The entry as it stands before its turn begins."""
@@ -105,7 +112,7 @@ class Inbox:
         """What an earlier life left to do, oldest first."""
 
         def work(connection: Connection) -> list[InboxEntry]:
-            rows = InboxRow.select().where(InboxRow.state.in_(UNFINISHED)).order_by(InboxRow.id)
+            rows = InboxRow.select().where(InboxRow.state.in_(UNFINISHED)).order_by(ARRIVAL)
             return [_entry(row) for row in rows]
 
         return self._db.read(work)
@@ -209,10 +216,11 @@ def _columns(entry: InboxEntry, now_ms: int) -> dict[str, object]:
     }
 
 
-def _find(inbound: Inbound) -> InboxEntry:
-    return _entry(
-        InboxRow.get(InboxRow.channel == inbound.key.channel, InboxRow.platform_id == inbound.platform_id)
+def _find(inbound: Inbound) -> InboxEntry | None:
+    row = InboxRow.get_or_none(
+        InboxRow.channel == inbound.key.channel, InboxRow.platform_id == inbound.platform_id
     )
+    return None if row is None else _entry(row)
 
 
 def _entry(row: InboxRow) -> InboxEntry:

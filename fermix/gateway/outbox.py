@@ -10,6 +10,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from peewee import SQL
+
 from fermix import events
 from fermix.channels.port import Channel, Chunk, Delivery, SendFailed
 from fermix.clock import Clock
@@ -48,7 +50,8 @@ class Outbox:
     def put(self, connection: Connection, turn_id: str, key: ConversationKey, text: str) -> list[Chunk]:
         """Write a reply's chunks inside a write; `send` them once it is committed."""
         now_ms = self._clock.now_ms()
-        pieces = self._channels[key.channel].split(text)
+        channel = self._channels.get(key.channel)
+        pieces = [text] if channel is None else channel.split(text)
         chunks = [
             Chunk(new_id(now_ms), turn_id, key, position, piece) for position, piece in enumerate(pieces)
         ]
@@ -59,19 +62,25 @@ class Outbox:
         return chunks
 
     def send(self, chunks: list[Chunk]) -> None:
-        """Send committed chunks after those of their chat that are still to go."""
+        """Send committed chunks after those of their chat that are still to go.
+
+        Those of a channel that is off wait in their rows for a life in which it is on.
+        """
         for chunk in chunks:
+            if chunk.key.channel not in self._channels:
+                continue
             lane = self._lanes.get(chunk.key)
             if lane is None:
                 lane = self._lanes[chunk.key] = deque()
                 self._tasks.start(partial(self._drain, chunk.key), name=chunk.key.chat_id)
             lane.append(chunk)
 
-    def confirm(self, turn_id: str) -> bool:
+    def confirm(self, turn_id: str, *, channel: str) -> bool:
         """The reader has the whole reply of a deferred turn; False when there is nothing to confirm."""
+        row = (self._clock.now_ms(), turn_id, channel)
 
         def work(connection: Connection) -> bool:
-            if not connection.native.execute(_CONFIRM, (self._clock.now_ms(), turn_id)).rowcount:
+            if not connection.native.execute(_CONFIRM, row).rowcount:
                 return False
             self._mark_delivered(connection, turn_id)
             return True
@@ -98,7 +107,7 @@ class Outbox:
             )
             forgotten = [row.turn_id for row in OutboxRow.select().where(unread)]
             OutboxRow.update(state="uncertain", updated_ms=now_ms).where(unread).execute()
-            rows = OutboxRow.select().where(OutboxRow.state == "pending").order_by(OutboxRow.id)
+            rows = OutboxRow.select().where(OutboxRow.state == "pending").order_by(SQL("rowid"))
             settled = [*doubtful, *forgotten]
             for turn_id in settled:
                 self._mark_delivered(connection, turn_id)
@@ -107,7 +116,7 @@ class Outbox:
         chunks, settled = self._db.write(work, durable=True)
         for turn_id in settled:
             self._on_delivered(turn_id)
-        self.send([chunk for chunk in chunks if chunk.key.channel in self._channels])
+        self.send(chunks)
 
     def stop(self, timeout_s: float) -> None:
         """Stop sending; what is not out stays in its rows."""
@@ -125,35 +134,62 @@ class Outbox:
     def _deliver(self, channel: Channel, chunk: Chunk) -> None:
         """Send one chunk however long it takes; a full disk or a deaf platform only delays it."""
         pause_s = 1.0
+        while not self._is_out(channel, chunk, pause_s):
+            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+
+    def _is_out(self, channel: Channel, chunk: Chunk, pause_s: float) -> bool:
+        """One attempt; False, after a pause, when there must be another."""
+        is_durable = not channel.can_tell_duplicates
+        self._insist(chunk, lambda: self._write(_SENDING, chunk, durable=is_durable))
+        events.emit("outbox.sending", turn_id=chunk.turn_id, chunk_id=chunk.id)
+        try:
+            delivery = channel.send(chunk)
+        except SendFailed as failure:
+            log.warning("Chunk %s was not taken by %s: %s", chunk.id, channel.name, failure)
+            # pending again: a crash in the pause must not make it look as if it might be there
+            self._insist(chunk, lambda: self._write(_NOT_SENT, chunk, durable=is_durable))
+            sleep(min(failure.retry_after_s or pause_s, LONGEST_PAUSE_S))
+            return False
+        except Exception:
+            # The boundary of a channel: its fault must not hold up the chat's later chunks for ever.
+            log.exception("Channel %s broke on chunk %s", channel.name, chunk.id)
+            if channel.can_tell_duplicates:
+                sleep(pause_s)
+                return False
+            self._insist(chunk, lambda: self._settle(chunk, "uncertain"))
+            return True
+        if delivery is Delivery.SENT:
+            self._insist(chunk, lambda: self._settle(chunk, "sent"))
+        return True
+
+    def _insist(self, chunk: Chunk, write: Callable[[], object]) -> None:
+        """Write until the database takes it; what was sent must not be sent again for its sake."""
+        pause_s = 1.0
         while True:
             try:
-                self._mark_sending(chunk, durable=not channel.can_tell_duplicates)
-                events.emit("outbox.sending", turn_id=chunk.turn_id, chunk_id=chunk.id)
-                if channel.send(chunk) is Delivery.SENT:
-                    self._sent(chunk)
+                write()
                 return
-            except SendFailed as failure:
-                log.warning("Chunk %s was not taken by %s: %s", chunk.id, channel.name, failure)
-                sleep(min(failure.retry_after_s or pause_s, LONGEST_PAUSE_S))
             except StoreError as failure:
                 log.warning("Chunk %s waits for the database: %s", chunk.id, failure)
                 sleep(pause_s)
-            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+                pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
 
-    def _mark_sending(self, chunk: Chunk, *, durable: bool) -> None:
+    def _write(self, statement: str, chunk: Chunk, *, durable: bool) -> None:
         row = (self._clock.now_ms(), chunk.id)
-        self._db.write(lambda connection: connection.native.execute(_SENDING, row), durable=durable)
+        self._db.write(lambda connection: connection.native.execute(statement, row), durable=durable)
 
-    def _sent(self, chunk: Chunk) -> None:
+    def _settle(self, chunk: Chunk, state: str) -> None:
+        """Write a chunk's last state; with the last chunk of a turn the whole reply is delivered."""
+
         def work(connection: Connection) -> bool:
-            connection.native.execute(_SENT, (self._clock.now_ms(), chunk.id))
+            connection.native.execute(_SETTLED, (state, self._clock.now_ms(), chunk.id))
             if connection.native.execute(_LEFT, (chunk.turn_id,)).fetchone() is not None:
                 return False
             self._mark_delivered(connection, chunk.turn_id)
             return True
 
         is_whole = self._db.write(work, durable=True)
-        events.emit("outbox.sent", turn_id=chunk.turn_id)
+        events.emit(f"outbox.{state}", turn_id=chunk.turn_id)
         if is_whole:
             events.emit("inbox.delivered", turn_id=chunk.turn_id)
             self._on_delivered(chunk.turn_id)
@@ -172,11 +208,12 @@ _SENDING = """
     UPDATE outbox SET state = 'sending', attempts = attempts + 1, updated_ms = ?
     WHERE id = ? AND state = 'pending'
 """
-_SENT = "UPDATE outbox SET state = 'sent', updated_ms = ? WHERE id = ?"
+_NOT_SENT = "UPDATE outbox SET state = 'pending', updated_ms = ? WHERE id = ? AND state = 'sending'"
+_SETTLED = "UPDATE outbox SET state = ?, updated_ms = ? WHERE id = ?"
 _LEFT = "SELECT 1 FROM outbox WHERE turn_id = ? AND state IN ('pending', 'sending')"
 _CONFIRM = """
     UPDATE outbox SET state = 'sent', updated_ms = ?
-    WHERE turn_id = ? AND state IN ('pending', 'sending')
+    WHERE turn_id = ? AND channel = ? AND state IN ('pending', 'sending')
 """
 _DELIVERED = """
     UPDATE inbox SET state = 'delivered', updated_ms = ? WHERE turn_id = ? AND state = 'running'

@@ -93,10 +93,11 @@ class Queue:
                 if not self._slots.acquire(timeout=SLOT_WAIT_S):
                     continue
                 try:
-                    if self._is_open:
+                    if self._is_open and lane:  # what waited may be withdrawn by now
                         self._run_one(lane.popleft())
                 finally:
                     self._slots.release()
+                sleep(0)  # a lane that waits longer gets the slot before our next one
         finally:
             del self._waiting[key]
 
@@ -104,5 +105,8 @@ class Queue:
         self.running += 1
         try:
             self._run(entry_id)
+        except Exception:
+            # The boundary of a lane: what was to follow must not be lost with this one.
+            log.exception("The turn of %s could not be run", entry_id)
         finally:
             self.running -= 1

@@ -20,7 +20,7 @@ from fermix.channels.port import Chunk
 from fermix.clock import Clock
 from fermix.conversations import ConversationStore, Histories
 from fermix.db import Connection, Database
-from fermix.errors import Cancelled, StoreClosed, StoreFull
+from fermix.errors import Cancelled, StoreClosed, StoreError, StoreFull
 from fermix.gateway.inbox import Inbox, InboxEntry
 from fermix.gateway.outbox import Outbox
 from fermix.gateway.publish import ProgressLine, publish, publish_steps
@@ -122,19 +122,23 @@ class Turns:
 
     def answer(self, entry: InboxEntry, text: str, *, status: TurnStatus = TurnStatus.COMPLETED) -> None:
         """End an entry's turn with this text and no agent: a slash command's answer, or an apology."""
+        code = None if status is TurnStatus.COMPLETED else status.value
         turn = RunningTurn(entry, Cancel(), self._watch.log_of(entry.turn_id))
 
         def work(connection: Connection) -> None:
             turn.life = self._inbox.begin(connection, entry, "", provider="", model="")
 
         self._durably(turn, work)
-        self._end(turn, TurnEnded(status, text, Usage()))
+        turn.log.start_life(turn.life)
+        self._end(turn, TurnEnded(status, text, Usage(), code))
 
     def give_up(self, entry: InboxEntry) -> None:
         """Close an entry that took the daemon down too often, with honest words."""
         turn = RunningTurn(entry, Cancel(), self._watch.log_of(entry.turn_id))
         record = self._inbox.turn(entry.turn_id)
         turn.log.start_life(record.attempt + 1 if record else 1)
+        turn.log.publish("restarted")
+        publish_steps(turn.log, self._conversations.of_turn(entry.turn_id))
         turn.conversation_id = self._conversations.open(entry.key).id
         self._close_open_calls(turn, INTERRUPTED)
         self._end(turn, TurnEnded(TurnStatus.INTERRUPTED, POISON, Usage(), "interrupted"))
@@ -146,10 +150,13 @@ class Turns:
         context = self._make_context(entry, turn.cancel, deadline, ProgressLine(turn.log, self._clock))
         thinking = Thinking(context, self._histories.get(turn.conversation_id))
         ended = self._think(turn, thinking)
-        if ended is None:
-            self._inbox.hand_back(entry)
+        if ended is not None:
+            self._end(turn, ended)
             return
-        self._end(turn, ended)
+        try:
+            self._inbox.hand_back(entry)
+        except StoreError as failure:
+            log.warning("Turn %s counts as begun in its next life: %s", entry.turn_id, failure)
 
     def _begin(self, turn: RunningTurn) -> None:
         """Make the beginning durable, with the person's words when it is the first one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gevent.event import Event
@@ -35,6 +35,8 @@ class TurnLog:
     def __init__(self, turn_id: str) -> None:
         self.turn_id = turn_id
         self.is_over = False
+        self.ending: Mapping[str, object] = {}
+        """The data of `done`, once the turn is over."""
         self._events: list[TurnEvent] = []
         self._next_seq = 1
         self._changed = Event()
@@ -53,6 +55,7 @@ class TurnLog:
         self._next_seq += 1
         if name == "done":
             self.is_over = True
+            self.ending = data
         changed, self._changed = self._changed, Event()
         changed.set()
 

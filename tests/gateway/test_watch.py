@@ -1,0 +1,96 @@
+"""Turn logs: every watcher sees every event once and in order, whenever it comes."""
+
+from __future__ import annotations
+
+import pytest
+
+from fermix.gateway.watch import KEPT_TURNS, LIFE, TurnLog, Watch, first_seq
+from fermix.tasks import TaskGroup, sleep
+
+
+def log_with(*names: str) -> TurnLog:
+    log = TurnLog("t")
+    for name in names:
+        log.publish(name)
+    return log
+
+
+@pytest.mark.parametrize("after", range(-1, 6))
+def test_watcher_gets_what_is_after_its_last_number(after: int) -> None:
+    log = log_with("a", "b", "c", "done")
+
+    assert [event.seq for event in log.follow(after)] == [seq for seq in (1, 2, 3, 4) if seq > after]
+
+
+def test_watchers_of_any_pace_see_the_same() -> None:
+    log, seen, group = TurnLog("t"), {"quick": [], "slow": []}, TaskGroup("watchers")
+
+    def watch(name: str, pause_s: float) -> None:
+        for event in log.follow(0):
+            seen[name].append(event.seq)
+            sleep(pause_s)
+
+    group.start(lambda: watch("quick", 0))
+    group.start(lambda: watch("slow", 0.002))
+    for number in range(50):
+        log.publish("text_delta", text=str(number))
+        if number % 7 == 0:
+            sleep(0)
+    log.publish("done")
+
+    assert group.join(10)
+    assert seen["quick"] == seen["slow"] == list(range(1, 52))
+
+
+def test_watcher_that_leaves_does_not_disturb_the_others() -> None:
+    log = log_with("a", "done")
+    leaving = log.follow(0)
+    next(leaving)
+    leaving.close()
+
+    assert [event.name for event in log.follow(0)] == ["a", "done"]
+
+
+@pytest.mark.parametrize(("life", "seq"), [(0, 1), (1, 1), (2, 2 * LIFE), (3, 3 * LIFE)])
+def test_each_life_numbers_from_a_round_number_of_its_own(life: int, seq: int) -> None:
+    log = TurnLog("t")
+    log.start_life(life)
+    log.publish("restarted")
+
+    assert first_seq(life) == seq
+    assert [event.seq for event in (log.publish("done"), *log.follow(0))[1:]] == [seq, seq + 1]
+
+
+def test_numbers_never_go_back() -> None:
+    log = log_with("a", "b")
+    log.start_life(1)
+    log.start_after(1)
+    log.publish("done")
+
+    assert [event.seq for event in log.follow(0)] == [1, 2, 3]
+
+
+def test_ending_is_there_for_those_who_have_seen_it_all() -> None:
+    log = TurnLog("t")
+    log.publish("done", status="completed", text="hi")
+
+    assert list(log.follow(1)) == []
+    assert log.ending == {"status": "completed", "text": "hi"}
+
+
+def test_ended_turns_are_kept_for_a_while_and_the_oldest_go_first() -> None:
+    watch = Watch()
+    running = watch.log_of("running")
+    for number in range(KEPT_TURNS + 5):
+        watch.log_of(str(number))
+        watch.close(str(number))
+
+    assert watch.find("4") is None and watch.find("5") is not None
+    assert watch.find("running") is running is watch.log_of("running")
+
+
+def test_closing_an_unknown_turn_changes_nothing() -> None:
+    watch = Watch()
+    watch.close("unknown")
+
+    assert watch.find("unknown") is None
