@@ -11,6 +11,7 @@ nanoseconds), `POST /_script` (a new script), `POST /_reset`, `GET …/models`.
 from __future__ import annotations
 
 import argparse
+import gc
 import socket as plain_socket
 import sys
 import time
@@ -38,6 +39,8 @@ class Recorded(msgspec.Struct):
     body: Any
     received_ns: int
     """time.monotonic_ns when the whole request was there."""
+    chunks_ns: list[int] = []
+    """When each piece of the answer was handed to the socket."""
     first_byte_ns: int = 0
     last_byte_ns: int = 0
     ended: str = "open"
@@ -181,6 +184,7 @@ class ModelServer:
                 gevent.sleep(step.delay_ms / 1000)
             is_last = number + 1 == len(chunks)
             recorded.last_byte_ns = time.monotonic_ns()
+            recorded.chunks_ns.append(recorded.last_byte_ns)
             recorded.first_byte_ns = recorded.first_byte_ns or recorded.last_byte_ns
             connection.sendall(
                 b"%s%x\r\n%s\r\n%s" % (before, len(chunk), chunk, b"0\r\n\r\n" if is_last else b"")
@@ -254,6 +258,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--text", default="ok", help="the answer when the script has none")
     parser.add_argument("--chunks", type=int, default=1)
     options = parser.parse_args(arguments)
+    # What was asked is kept, so each collection would take longer and show in figures as the daemon's.
+    gc.disable()
     script = read_script(options.script.read_bytes()) if options.script else Script()
     if not options.script:
         script.default = Step(say=options.text, first_delay_ms=options.delay_ms, chunks=options.chunks)

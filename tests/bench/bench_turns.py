@@ -67,21 +67,25 @@ def _timed_turn(connection: Connection, text: str) -> tuple[int, int]:
 
 
 def token_latency() -> Iterator[Figure]:
-    """Model's write of a token → its arrival at the client; both stamps are in the same clock."""
-    tokens = 400
-    model = Model({"rules": [{"when": "", "then": [{"stamps": tokens, "delay_ms": 5}]}]})
+    """Model's write of a piece → its arrival at the client; both stamps are of one clock."""
+    pieces = 400
+    model = Model(
+        {"rules": [{"when": "", "then": [{"say": "word " * pieces, "chunks": pieces, "delay_ms": 5}]}]}
+    )
     bot = Bot(model)
-    late_ms: list[float] = []
+    arrived: list[int] = []
     try:
         bot.start()
         for _ in range(3):
             with bot.connect() as connection:
                 for answer in connection.stream("message", {"text": "go", "client_id": fresh_id()}, 60.0):
                     if not isinstance(answer, Result) and answer.name == "text_delta":
-                        late_ms.append((time.monotonic_ns() - int(answer.data["text"])) / 1e6)
+                        arrived.append(time.monotonic_ns())
+        sent = [stamp for request in model.requests() for stamp in request["chunks_ns"][:pieces]]
     finally:
         bot.close()
         model.close()
+    late_ms = [(end - begin) / 1e6 for begin, end in zip(sent, arrived, strict=True)]
     yield Figure("streamed token to subscriber p99", percentile(late_ms, 0.99), 2.0, "ms")
 
 
