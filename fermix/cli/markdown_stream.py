@@ -11,6 +11,7 @@ import re
 import shutil
 from typing import TextIO
 
+from markdown_it import MarkdownIt
 from prompt_toolkit.utils import get_cwidth
 from rich.console import Console
 from rich.markdown import Markdown
@@ -68,8 +69,19 @@ class MarkdownStream:
             self._out.write("\n")
         self._has_printed = True
         with self._console.capture() as rendered:
-            self._console.print(Markdown(block, hyperlinks=False))
+            self._console.print(_markdown(block))
         self._out.write(_PADDING.sub("", rendered.get()))
+
+
+def _markdown(block: str) -> Markdown:
+    """The block to be rendered, with what Rich would leave out (HTML, link targets) as plain text."""
+    rendered = Markdown("", hyperlinks=False)
+    rendered.markup = block
+    rendered.parsed = _PARSER.parse(block)
+    return rendered
+
+
+_PARSER = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("reference")
 
 
 class BlockCutter:
