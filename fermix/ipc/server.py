@@ -166,16 +166,17 @@ class ControlServer:
             self._ended.set()
 
     def _serve(self, client: socket.socket) -> None:
-        if len(self._connections) >= self._settings.connections:
-            self._shed()
         connection = _Connection(
             client,
             self._peer_of(client),
             TaskGroup("client"),
             FrameReader(self._settings.frame_limit_bytes),
         )
+        is_full = len(self._connections) >= self._settings.connections
         self._connections[connection] = None
         try:
+            if is_full and not self._shed(connection):
+                raise ProtocolError("Too many clients, all of them busy; try again.", code="busy")
             if connection.peer.uid not in (os.getuid(), 0):
                 raise ProtocolError("This socket serves its owner only.", code="not_owner")
             self._read(connection)
@@ -277,15 +278,17 @@ class ControlServer:
         )
         return Peer(pid, uid, self._standing_of(pid))
 
-    def _shed(self) -> None:
-        """Make room: hang up on the oldest client that waits for no answer."""
+    def _shed(self, newcomer: _Connection) -> bool:
+        """Make room: hang up on the oldest client that waits for no answer; False when all do."""
         for connection in self._connections:
-            if connection.is_idle:
+            if connection.is_idle and connection is not newcomer:
+                del self._connections[connection]  # at once: the next newcomer is to find another one
                 self._refuse(
                     connection, None, ProtocolError("Too many clients; you were idle.", code="busy")
                 )
                 self._hang_up(connection)
-                return
+                return True
+        return False
 
     def _hang_up(self, connection: _Connection) -> None:
         self._connections.pop(connection, None)
