@@ -10,7 +10,7 @@ from fermix.errors import NotRunning
 from fermix.ipc.client import Connection, open_connection
 from fermix.paths import Home
 
-_COMES_BACK_S = 3.0
+_COMES_BACK_S = 1.0
 """A daemon that answered before gets this long to be restarted by whoever supervises it."""
 
 
