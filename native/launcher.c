@@ -422,6 +422,12 @@ static int place(int n, char root[PATH_MAX]) {
     return snprintf(root, PATH_MAX, "%s%s", value, below[n]), 1;
 }
 
+/* A closed standard stream would be taken by the next file that is opened, which then gets our messages. */
+static void open_standard_streams(void) {
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0) open("/dev/null", fd ? O_WRONLY : O_RDONLY); /* takes the lowest free one */
+}
+
 static int become(const char *root, const struct entry *entry, int fd, char **argv) {
     static char program[PATH_MAX + 64], self[PATH_MAX], number[16];
     snprintf(program, sizeof program, "%s/%.16s-%.32s/fermix", root, entry->name, entry->id);
@@ -437,6 +443,7 @@ int main(int argc, char **argv) {
     static char root[PATH_MAX], tried[4 * PATH_MAX];
     int is_unpack = argc == 3 && !strcmp(argv[1], "--unpack"), kind;
     const char *name = is_unpack ? argv[2] : "program";
+    open_standard_streams();
     if (read_index()) return fprintf(stderr, "fermix: %s\n", why), 1;
     const struct entry *entry = find(name);
     if (!entry) return fprintf(stderr, "fermix: this executable carries no '%s'; the full one does\n", name), 4;

@@ -19,7 +19,7 @@ PROGRAM = """#!/bin/sh
 [ "$1" = wait ] && exec sleep 60
 [ "$1" = environment ] && exec env
 [ "$1" = umask ] && umask
-[ "$1" = descriptors ] && exec ls /proc/self/fd
+[ "$1" = streams ] && exec readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2
 [ "$1" = fail ] && exit 7
 echo "{label} $*"
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 
 from .conftest import Packer, age
 
@@ -104,3 +105,17 @@ def test_use_of_a_version_is_remembered(pack: Packer) -> None:
     old.run()
     new.run()
     assert version in old.versions()
+
+
+def test_closed_streams_are_not_taken_by_files_of_the_launcher(pack: Packer) -> None:
+    launched = pack("one")
+    done = subprocess.run(
+        ["sh", "-c", '"$0" streams <&- 2>&-', str(launched.executable)],
+        env={"FERMIX_RUNTIME_DIR": str(launched.cache), "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        timeout=10,
+        check=True,
+    )
+    standard_input, output, errors = done.stdout.splitlines()
+    assert (standard_input, output[:5], errors) == ("/dev/null", "pipe:", "/dev/null")
