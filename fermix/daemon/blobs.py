@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from pathlib import Path
@@ -18,6 +19,10 @@ LIMIT_BYTES = 64 * 1024 * 1024
 KEPT_MS = 86_400_000
 """An upload nobody named in a message is removed a day later."""
 TIMEOUT_S = 60.0
+NAME_BYTES = 200
+"""Longest name given to a file; file systems take 255 bytes."""
+
+log = logging.getLogger(__name__)
 
 
 class Blobs:
@@ -51,12 +56,14 @@ class Blobs:
         def move() -> int:
             if target.exists():
                 return target.stat().st_size  # the same message sent twice
-            target.parent.mkdir(parents=True, exist_ok=True)
             try:
+                target.parent.mkdir(parents=True, exist_ok=True)
                 source.replace(target)
+                return target.stat().st_size
             except FileNotFoundError as error:
                 raise UsageError(f"No upload {blob_id!r} is waiting; send the file again.") from error
-            return target.stat().st_size
+            except OSError as error:
+                raise OwnerError(f"Cannot store the file {name[:80]!r}: {error.strerror}.") from error
 
         size = self._pool.run(move, timeout_s=TIMEOUT_S)
         return Attachment(str(target), target.name, media_type[:100], size)
@@ -67,8 +74,11 @@ class Blobs:
             return
         oldest_s = (self._clock.now_ms() - KEPT_MS) / 1000
         for path in self._home.blobs.iterdir():
-            if path.stat().st_mtime < oldest_s:
-                path.unlink(missing_ok=True)
+            try:
+                if path.lstat().st_mtime < oldest_s:
+                    path.unlink()
+            except OSError as error:
+                log.warning("An old upload stays: %s", error)
 
     def _path(self, blob_id: str) -> Path:
         if not is_id(blob_id):
@@ -80,7 +90,8 @@ def clean_name(name: str) -> str:
     """A plain file name from whatever a sender called it; never a path, never hidden, never empty."""
     last = re.split(r"[/\\]", name)[-1]
     kept = "".join(char for char in last if char.isprintable() and char not in ':*?"<>|')
-    return kept.lstrip(". ")[:120].rstrip(". ") or "file"
+    cut = kept.lstrip(". ").encode(errors="replace")[:NAME_BYTES].decode(errors="ignore")
+    return cut.rstrip(". ") or "file"
 
 
 def _append(path: Path, piece: bytes, must_exist: bool) -> int:

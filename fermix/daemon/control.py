@@ -6,6 +6,7 @@ import base64
 import binascii
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -25,6 +26,8 @@ from fermix.trust import Trust
 MAIN_SESSION = "main"
 SESSION_LENGTH = 64
 PIECE_BYTES = 1024 * 1024
+LAST_SEQ = 1 << 53
+"""The largest whole number that every JSON reader keeps."""
 LISTED_TEXT = 4_000
 """Characters of each message shown when a session is taken up again."""
 
@@ -61,7 +64,7 @@ class ResumeParams(msgspec.Struct):
     """`resume`: a turn's events after the last one seen."""
 
     turn_id: str
-    after_seq: int = 0
+    after_seq: Annotated[int, msgspec.Meta(ge=0, le=LAST_SEQ)] = 0
 
 
 class AckParams(msgspec.Struct):
@@ -166,6 +169,7 @@ class Control:
         return self._follow(entry.turn_id, entry.key.chat_id, 0, call)
 
     def _resume(self, params: ResumeParams, call: Call) -> Mapping[str, object]:
+        self._require_operator(call)
         entry = self._gateway.entry_of(params.turn_id)
         if entry is None or entry.key.channel != LOCAL:
             raise UsageError(f"No turn {params.turn_id[:40]!r} in a local session.")
@@ -236,18 +240,16 @@ class Control:
         }
 
     def _require_operator(self, call: Call) -> None:
-        """A command that a guest's turn started reaches nothing but `message`."""
+        """A command that a guest's turn started reaches nothing but `message` and `status`."""
         standing = call.peer.standing
         if standing is not None and standing.trust is not Trust.OPERATOR:
             raise ToolDenied("A process of a guest's turn may not do this.")
 
 
 def _send_all(log: TurnLog, after_seq: int, call: Call) -> Mapping[str, object]:
-    ending: dict[str, object] = {}
     for event in log.follow(after_seq):
         call.event(event.seq, event.name, event.data)
-        ending = event.data
-    return ending
+    return log.ending
 
 
 def _key(session: str) -> ConversationKey:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from fermix import events
 from fermix.agent.loop import Agent
@@ -21,6 +19,7 @@ from fermix.clock import Clock
 from fermix.conversations import ConversationStore, Histories
 from fermix.daemon.blobs import Blobs
 from fermix.daemon.control import Control
+from fermix.daemon.folders import folder_of, root_of
 from fermix.daemon.sections import Settings
 from fermix.db import Database
 from fermix.gateway.gateway import Gateway
@@ -37,7 +36,6 @@ from fermix.providers.port import Provider
 from fermix.providers.vendors.vendor import Parts
 from fermix.secrets import Redactor, SecretStores
 from fermix.tasks import Cancel, Child, Deadline, Service, ThreadPool
-from fermix.trust import Standing, Trust
 
 FILE_THREADS = 8
 """Files worked on at once by all turns together."""
@@ -152,7 +150,7 @@ class WorkerParts:
             replay=Replay(db, inbox=inbox, conversations=conversations),
             conversations=conversations,
             blobs=blobs,
-            confirm=outbox.confirm,
+            confirm=partial(outbox.confirm, channel=LocalChannel.name),
             status=around.status,
             stop=around.stop,
             clock=clock,
@@ -192,12 +190,17 @@ class WorkerParts:
                 id=entry.turn_id,
                 key=entry.key,
                 standing=entry.standing,
-                cwd=_folder_of(entry, home),
-                file_root=_root_of(entry.standing, entry, home),
+                cwd=folder_of(entry, home),
+                file_root=root_of(entry, home),
                 deadline=deadline,
                 cancel=cancel,
             )
-            return ToolContext(turn=facts, effects=effects, progress=progress, clock=around.clock)
+            return ToolContext(
+                turn=facts,
+                effects=effects,
+                progress=lambda text: progress(around.redactor.redact(text)),
+                clock=around.clock,
+            )
 
         return make
 
@@ -211,21 +214,6 @@ def specs_of(parts: WorkerParts) -> Iterable[tuple[str, Callable[[], Child]]]:
         ("gateway", parts.start_gateway),
         ("control", parts.start_control),
     )
-
-
-def _folder_of(entry: InboxEntry, home: Home) -> Path:
-    """Where a turn works: the sender's own folder on the command line, else the workspace."""
-    cwd = entry.inbound.cwd
-    if entry.standing.trust is Trust.OPERATOR and cwd is not None and os.path.isdir(cwd):  # noqa: PTH112
-        return Path(cwd)
-    return home.workspace
-
-
-def _root_of(standing: Standing, entry: InboxEntry, home: Home) -> Path | None:
-    if standing.trust is Trust.OPERATOR:
-        return None
-    safe = "".join(char if char.isalnum() else "_" for char in entry.inbound.sender_id)
-    return home.workspace / "people" / entry.key.channel / (safe or "_")
 
 
 def _record(effect: Effect, turn: TurnFacts) -> None:
