@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -21,6 +22,7 @@ START_TIMEOUT_S = 60.0
 """Longest a daemon may take until it answers: a cold cache and a recovery after a crash included."""
 
 _PAUSE_S = 0.05
+_TAKE_BACK_S = 2.0
 _LOG_LINES = 8
 
 
@@ -100,12 +102,21 @@ def wait_until_ready(
         waiting.tick()
         status = _status(home)
         if status is not None and status.get("state") != "starting":
+            if status.get("arbiter_pid") != launched.process.pid:
+                _take_back(launched.process)
             return status
         exit_code = launched.process.poll()
         if exit_code is not None and status is None and not _is_leased(home):
             raise _start_failed(f"The daemon ended while it started ({_ending(exit_code)}).", launched)
         time.sleep(_PAUSE_S)
     raise _start_failed(f"The daemon was not ready within {timeout_s:.3g} s.", launched)
+
+
+def _take_back(process: subprocess.Popen[bytes]) -> None:
+    """End a daemon that lost the race; left alone it might still win it when the other one stops."""
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_TAKE_BACK_S)
 
 
 def _status(home: Home) -> dict[str, Any] | None:
