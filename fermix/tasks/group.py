@@ -96,6 +96,7 @@ class TaskGroup:
     def stop(self, timeout_s: float) -> bool:
         """End every task at its next switch; whether all were gone within `timeout_s`."""
         greenlets = [task._greenlet for task in self._tasks if task._greenlet is not gevent.getcurrent()]
-        gevent.killall(greenlets, block=True, timeout=timeout_s)
+        with gevent.Timeout(timeout_s, False):
+            gevent.killall(greenlets, block=True)
         self._tasks = {task for task in self._tasks if not task.is_done}
         return not self._tasks
