@@ -19,7 +19,7 @@ die() { say "$*"; exit 1; }
 step() {
   local name=$1; shift
   local now
-  now=$(find "$@" -type f ! -path '*/__pycache__/*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum)
+  now=$(find "$@" -type f ! -path '*/__pycache__/*' ! -path 'fermix/testing/*' -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum)
   STAMP="$WORK/$name.stamp" STAMP_VALUE=$now
   [[ -f "$STAMP" && "$(cat "$STAMP")" == "$now" ]] && return 1
   say "building $name"

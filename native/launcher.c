@@ -33,7 +33,8 @@
 #define MANIFEST ".manifest"
 #define ID_LENGTH 32        /* hex digits of the SHA-256 of the stored segment */
 #define LOCK_WAIT_S 120     /* longest wait for another start that is unpacking */
-#define KEEP_S (7 * 86400)  /* an old version is removed when nothing used it for so long */
+#define KEEP_S (7 * 86400)  /* a version is old when nothing used it for so long, */
+#define KEEP_COUNT 3        /* or when so many others were used since */
 #define TOUCH_S 86400       /* "last used" is written at most once in so long */
 #define SEGMENTS_MAX 8
 
@@ -127,21 +128,40 @@ static int is_mine(const char *name) {
     return 0;
 }
 
-/* A descriptor with an exclusive flock when nothing used the version for long and nothing runs from it, else -1. */
-static int claim_unused(int root_fd, const char *name) {
+/* When a version was last used; 0 when there is no such version. */
+static time_t last_used(int root_fd, const char *name) {
     struct stat at;
     char manifest[NAME_MAX + 16];
     snprintf(manifest, sizeof manifest, "%s/" MANIFEST, name);
     if (fstatat(root_fd, manifest, &at, AT_SYMLINK_NOFOLLOW) && fstatat(root_fd, name, &at, AT_SYMLINK_NOFOLLOW))
-        return -1;
-    if (at.st_mtime > time(NULL) - KEEP_S) return -1;
+        return 0;
+    return at.st_mtime;
+}
+
+/* How many versions of the same segment were used since this one. */
+static int count_newer(int root_fd, const char *name) {
+    int fd = openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), count = 0;
+    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+    size_t segment = strlen(name) - ID_LENGTH;
+    time_t used = last_used(root_fd, name);
+    if (!directory) return 0;
+    for (struct dirent *item; (item = readdir(directory));)
+        count += is_version(item->d_name) && !strncmp(item->d_name, name, segment) && strcmp(item->d_name, name) &&
+                 last_used(root_fd, item->d_name) >= used;
+    closedir(directory);
+    return count;
+}
+
+/* A descriptor with an exclusive flock when a version is old and nothing runs from it, else -1. */
+static int claim_old(int root_fd, const char *name) {
+    if (last_used(root_fd, name) > time(NULL) - KEEP_S && count_newer(root_fd, name) < KEEP_COUNT) return -1;
     int fd = openat(root_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0 || !flock(fd, LOCK_EX | LOCK_NB)) return fd;
     close(fd);
     return -1;
 }
 
-/* Under the root's lock: leftovers of killed starts always, other versions when long unused. */
+/* Under the root's lock: leftovers of killed starts always, other versions when old. */
 static void clean(int root_fd) {
     int fd = openat(root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), claimed;
     DIR *directory = fd < 0 ? NULL : fdopendir(fd);
@@ -150,7 +170,7 @@ static void clean(int root_fd) {
         const char *name = item->d_name;
         if (!strncmp(name, ".tmp-", 5) || !strncmp(name, ".old-", 5)) {
             remove_tree(root_fd, name);
-        } else if (is_version(name) && !is_mine(name) && (claimed = claim_unused(root_fd, name)) >= 0) {
+        } else if (is_version(name) && !is_mine(name) && (claimed = claim_old(root_fd, name)) >= 0) {
             remove_version(root_fd, name);
             close(claimed); /* only now: a start of that version waited and unpacks it anew */
         }

@@ -15,10 +15,10 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent
 TOOLS = CHECKOUT / ".venv/bin"
 BINARY = CHECKOUT / "dist/fermix"
-CODE = ("fermix", "tests", "build")
+CODE = ("fermix", "tests", "build", "fermix.spec")
 
 CHECKS = (
-    ("ruff format --check", "ruff", "format", "--check", "--quiet", *CODE),
+    ("ruff format --check", "ruff", "format", "--check", *CODE),
     ("ruff check", "ruff", "check", "--quiet", *CODE),
     ("mypy", "mypy"),
     ("lint-imports", "lint-imports"),
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
         return 1
     failed = []
     for name, tool, *words in (*FIXES, *CHECKS) if to_fix else CHECKS:
-        if step(name, str(TOOLS / tool), *words):
+        if step(name, str(TOOLS / tool), *words, is_quiet=True):
             failed.append(name)
     if to_skip_binary:
         rest = ["-m", "not binary", *rest]
@@ -52,13 +52,18 @@ def main(arguments: list[str]) -> int:
     return tests.returncode or bool(failed)
 
 
-def step(name: str, *command: str) -> int:
-    """Run one step with its output shown, and say how long it took; its exit status."""
+def step(name: str, *command: str, is_quiet: bool = False) -> int:
+    """Run one step and say how long it took; its exit status. A quiet one is only heard when it fails."""
     started = time.monotonic()
-    status = subprocess.run(command, cwd=CHECKOUT, stdin=subprocess.DEVNULL, check=False).returncode
-    verdict = f"FAILED ({status})" if status else "ok"
+    output = subprocess.PIPE if is_quiet else None
+    done = subprocess.run(
+        command, cwd=CHECKOUT, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False
+    )
+    if done.returncode and is_quiet:
+        sys.stdout.write((done.stdout + done.stderr).decode(errors="replace"))
+    verdict = f"FAILED ({done.returncode})" if done.returncode else "ok"
     print(f"gate: {name}: {verdict}, {time.monotonic() - started:.1f} s", flush=True)
-    return status
+    return done.returncode
 
 
 if __name__ == "__main__":

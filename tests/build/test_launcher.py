@@ -97,6 +97,16 @@ def test_recently_used_old_version_stays(pack: Packer) -> None:
     assert version in old.versions()
 
 
+def test_only_the_last_few_versions_stay(pack: Packer) -> None:
+    versions = [pack(str(number)) for number in range(6)]
+    for days, launched in zip(range(6, 0, -1), versions, strict=True):
+        before = launched.versions() if launched.cache.exists() else []
+        launched.run()
+        for version in set(launched.versions()) - set(before):
+            age(version, days)
+    assert len(versions[0].versions()) == 4
+
+
 def test_use_of_a_version_is_remembered(pack: Packer) -> None:
     old, new = pack("old"), pack("new")
     old.run()
