@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar, cast
 
-import gevent
 import gevent.threadpool
 
-from fermix.errors import DeadlineExceeded
+from fermix.tasks.deadline import time_limit
 
 Result = TypeVar("Result")
 
@@ -24,14 +23,8 @@ class ThreadPool:
 
         Raises: DeadlineExceeded after `timeout_s`; the thread is then left to finish by itself.
         """
-        limit = gevent.Timeout(timeout_s)
-        try:
-            with limit:
-                outcome = self._pool.spawn(_Outcome, work).get()
-        except gevent.Timeout as over:
-            if over is not limit:  # one around us
-                raise
-            raise DeadlineExceeded(f"Blocking work took longer than {timeout_s:g} s.") from None
+        with time_limit(timeout_s, "Blocking work"):
+            outcome = self._pool.spawn(_Outcome, work).get()
         return cast(_Outcome[Result], outcome).value()
 
     def stop(self) -> None:

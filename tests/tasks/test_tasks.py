@@ -160,7 +160,7 @@ def test_pool_runs_off_the_hub_and_gives_back_values_and_errors() -> None:
 def test_pool_call_that_takes_too_long_is_given_up() -> None:
     pool = ThreadPool(1)
 
-    with pytest.raises(DeadlineExceeded, match=r"longer than 0\.05 s"):
+    with pytest.raises(DeadlineExceeded, match="Blocking work took longer"):
         pool.run(lambda: block_thread(0.3), timeout_s=0.05)
     assert pool.run(lambda: 5, timeout_s=5) == 5
     pool.stop()
