@@ -20,7 +20,8 @@ FermixError                  has a stable `code`, a message and a `hint` (the co
 └── FlowError                the code reads it
     ├── Cancelled            a turn was stopped on purpose
     ├── DeadlineExceeded     a wait came to its end
-    └── NetworkError         Unreachable · ConnectionLost · RedirectRefused · ResponseTooLarge · AddressRefused
+    └── NetworkError         Unreachable · ConnectionLost · RedirectRefused · ResponseTooLarge ·
+                             AddressRefused
 """
 
 from __future__ import annotations

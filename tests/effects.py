@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fermix.capabilities.context import ToolContext, TurnFacts
+from fermix.capabilities.context import ToolContext
 from fermix.capabilities.effects import Effect, Effects, keep_out_of_home, keep_out_of_proc
+from fermix.capabilities.turn import TurnFacts
 from fermix.clock import SystemClock
 from fermix.process import CommandHost, CommandSettings, GroupLedger, child_environment
 from fermix.tasks import Cancel, ThreadPool

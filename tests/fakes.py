@@ -7,7 +7,8 @@ from pathlib import Path
 
 from gevent.event import Event
 
-from fermix.capabilities.context import ToolContext, TurnFacts
+from fermix.capabilities.context import ToolContext
+from fermix.capabilities.turn import TurnFacts
 from fermix.channels.port import Chunk, Delivery
 from fermix.messages import AssistantMessage, ConversationKey, Inbound, ToolCall, Usage
 from fermix.providers.port import (

@@ -4,31 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
 
+from fermix.capabilities.effects import Effects
+from fermix.capabilities.turn import TurnFacts
 from fermix.clock import Clock
-from fermix.messages import ConversationKey
-from fermix.tasks import Cancel, Deadline
-from fermix.trust import Standing
-
-if TYPE_CHECKING:
-    from fermix.capabilities.effects import Effects
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnFacts:
-    """The turn a tool runs for; effects are decided on these facts alone."""
-
-    id: str
-    key: ConversationKey
-    standing: Standing
-    cwd: Path
-    """Where relative paths start."""
-    file_root: Path | None
-    """File tools stay below this folder; None lets them go wherever the checks allow."""
-    deadline: Deadline
-    cancel: Cancel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from fermix.capabilities.context import TurnFacts
+from fermix.capabilities.turn import TurnFacts
 from fermix.errors import ToolDenied, ToolFailed
 from fermix.process import Command, CommandHost, CommandResult, Limits
 from fermix.tasks import ThreadPool

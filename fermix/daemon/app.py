@@ -17,6 +17,7 @@ from fermix.daemon.parts import Surroundings, WorkerParts, specs_of
 from fermix.daemon.sections import Settings, load_settings
 from fermix.daemon.supervisor import Supervisor
 from fermix.errors import ConfigError
+from fermix.net.door import warm
 from fermix.paths import Home
 from fermix.secrets import Redactor
 from fermix.tasks import ChildSpec, Strategy, TaskGroup, sleep
@@ -81,6 +82,8 @@ class Runtime:
         """Start the tree; returns when messages are taken in. Raises: what the first part raised."""
         self._tree.start()
         self._state = DaemonState.READY
+        # Only now: what a first request must load is not what a start should wait for.
+        self._tasks.start(warm, name="warm")
         if self._mode is Mode.PRIVATE:
             self._tasks.start(self._leave_when_idle, name="idle")
 

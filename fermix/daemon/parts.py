@@ -9,11 +9,12 @@ from functools import partial
 
 from fermix import events
 from fermix.agent.loop import Agent
-from fermix.capabilities.context import ToolContext, TurnFacts
+from fermix.capabilities.context import ToolContext
 from fermix.capabilities.effects import Effect, Effects, keep_out_of_home, keep_out_of_proc
 from fermix.capabilities.invoke import invoke
 from fermix.capabilities.registry import Registry
 from fermix.capabilities.tool import Tool
+from fermix.capabilities.turn import TurnFacts
 from fermix.channels.local import LocalChannel
 from fermix.clock import Clock
 from fermix.conversations import ConversationStore, Histories
@@ -112,7 +113,7 @@ class WorkerParts:
             ),
             settings=settings.agent,
         )
-        return Service()
+        return Service(self.provider.stop)
 
     def start_gateway(self) -> Child:
         """Inbox, queue, turns and outbox; what an earlier life left is taken up at once."""

@@ -24,5 +24,5 @@ class ControlSettings:
         256, "Connections open at once; more are told to come back.", unit="connections", minimum=4
     )
     request_timeout_s: float = setting(
-        10.0, "Longest a request may take to arrive whole once it has begun.", unit="seconds", minimum=0.1
+        10.0, "Longest a request may take to arrive whole once it has begun.", unit="s", minimum=0.1
     )

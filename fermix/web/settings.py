@@ -30,6 +30,6 @@ class HttpSettings:
         256, "Connections open at once; more wait.", unit="connections", minimum=4, maximum=10_000
     )
     idle_s: int = setting(
-        5, "Longest a connection may take to send a request's head.", unit="seconds", minimum=1, maximum=600
+        5, "Longest a connection may take to send a request's head.", unit="s", minimum=1, maximum=600
     )
     body_limit_bytes: int = setting(65_536, "Longest body of a request.", unit="bytes", minimum=1_024)
