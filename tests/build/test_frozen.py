@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import socket
@@ -20,6 +21,7 @@ from fermix.testing.model_server import ModelServer
 pytestmark = pytest.mark.binary
 
 WORD = "uncommonly"
+CERTIFICATE = Path(__file__).resolve().parent.parent / "fixtures/net/self-signed.pem"
 
 
 def free_port() -> int:
@@ -81,8 +83,8 @@ def test_commands_use_the_libraries_of_the_system(binary: Any, shell: Callable[[
     assert "dist/unpacked" not in output
 
 
-def test_https_works_and_goes_on_when_the_unpacked_certificates_vanish(binary: Any, tmp_path: Path) -> None:
-    with self_signed(tmp_path) as port:
+def test_https_works_and_goes_on_when_the_unpacked_certificates_vanish(binary: Any) -> None:
+    with self_signed() as port:
         start(binary, f"https://localhost:{port}/v1")
         first = binary("ask", "hello")
         assert "certificate" in first.stdout + first.stderr
@@ -107,21 +109,14 @@ def test_daemon_serves_http_and_answers_through_gevent(binary: Any) -> None:
         assert done.stdout == "200\n"
 
 
-class self_signed:
-    """A TLS server with a certificate nobody trusts; gives its port."""
-
-    def __init__(self, folder: Path) -> None:
-        key, certificate = folder / "key.pem", folder / "certificate.pem"
-        command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-        names = ["-subj", "/CN=localhost", "-keyout", str(key), "-out", str(certificate)]
-        subprocess.run([*command, *names], check=True, capture_output=True, timeout=60)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, key)
-        self.server = StreamServer(("127.0.0.1", 0), lambda client, _: client.close(), ssl_context=context)
-
-    def __enter__(self) -> int:
-        self.server.start()
-        return int(self.server.address[1])
-
-    def __exit__(self, *_: object) -> None:
-        self.server.stop(timeout=1)
+@contextlib.contextmanager
+def self_signed() -> Iterator[int]:
+    """A TLS server on loopback with a certificate nobody trusts; its port."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    server = StreamServer(("127.0.0.1", 0), lambda client, _: client.close(), ssl_context=context)
+    server.start()
+    try:
+        yield int(server.address[1])
+    finally:
+        server.stop(timeout=1)
