@@ -179,6 +179,18 @@ def test_stop_during_the_closing_call_is_a_stop() -> None:
     assert desk.run()[-1].status is TurnStatus.CANCELLED
 
 
+def test_tool_asked_for_in_the_closing_call_is_not_run() -> None:
+    desk = Desk(call("do", word="a"), settings=AgentSettings(steps_per_turn=2))
+
+    ended = desk.run()[-1]
+
+    assert desk.ran == ["a", "a"]
+    assert (ended.status, ended.text) == (
+        TurnStatus.FAILED,
+        "Stopped after 2 model calls without an answer.",
+    )
+
+
 @pytest.mark.parametrize("said", ["", "  \n"])
 def test_empty_answer_is_answered_for(said: str) -> None:
     events = Desk(said).run()

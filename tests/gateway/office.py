@@ -66,22 +66,34 @@ class Office:
         self.outbox = Outbox(self.db, channels=table, clock=self.clock, on_delivered=self.inbox.commit)
         self.conversations = ConversationStore(self.db, self.clock)
         self.watch = Watch()
-        agent_settings = agent or AgentSettings()
+        self.turns = self._make_turns(agent or AgentSettings())
+        self.gateway = Gateway(
+            inbox=self.inbox,
+            outbox=self.outbox,
+            turns=self.turns,
+            watch=self.watch,
+            access=access or {},
+            settings=self.settings,
+        )
+        self.replay = Replay(self.db, inbox=self.inbox, conversations=self.conversations)
+        self.is_open = True
+
+    def _make_turns(self, agent: AgentSettings) -> Turns:
         registry = Registry(self._tools())
         run = partial(
             invoke,
             registry=registry,
             redact=str,
-            result_limit_bytes=agent_settings.tool_result_limit_bytes,
+            result_limit_bytes=agent.tool_result_limit_bytes,
         )
-        self.turns = Turns(
+        return Turns(
             db=self.db,
             inbox=self.inbox,
             outbox=self.outbox,
             conversations=self.conversations,
-            histories=Histories(self.conversations, messages=agent_settings.history_messages),
+            histories=Histories(self.conversations, messages=agent.history_messages),
             watch=self.watch,
-            agent=Agent(self.model, registry, invoke=run, settings=agent_settings),
+            agent=Agent(self.model, registry, invoke=run, settings=agent),
             make_context=lambda entry, cancel, deadline, progress: tool_context(
                 turn_facts(
                     Path("/"),
@@ -94,16 +106,6 @@ class Office:
             clock=self.clock,
             turn_timeout_s=self.settings.turn_timeout_s,
         )
-        self.gateway = Gateway(
-            inbox=self.inbox,
-            outbox=self.outbox,
-            turns=self.turns,
-            watch=self.watch,
-            access=access or {},
-            settings=self.settings,
-        )
-        self.replay = Replay(self.db, inbox=self.inbox, conversations=self.conversations)
-        self.is_open = True
 
     def _tools(self):
         @tool(policy=Policy.EXEC)

@@ -76,6 +76,17 @@ def test_messages_of_one_conversation_run_one_after_the_other_in_order(make_queu
     assert runs.most_together == 1
 
 
+def test_message_that_comes_as_the_turn_ends_is_not_lost(make_queue, runs) -> None:
+    queue = make_queue()
+    runs.is_held = False
+    for number in range(200):
+        queue.offer(A, str(number))
+        sleep(0)  # by now the last one is anywhere between its beginning and its end
+
+    until("all to end", lambda: len(runs.ended) == 200)
+    assert runs.ended == [str(number) for number in range(200)]
+
+
 def test_conversations_run_side_by_side_up_to_the_limit(make_queue, runs) -> None:
     queue = make_queue(running=2)
     for key, name in ((A, "a"), (B, "b"), (C, "c")):

@@ -82,6 +82,16 @@ def test_failed_turn_tells_why_and_the_conversation_goes_on(open_office) -> None
     assert office.say(id="2") == "better"
 
 
+def test_empty_answer_is_stored_as_the_words_the_person_was_told(open_office) -> None:
+    office = open_office("  ", "fine")
+
+    said = office.say(id="1")
+    office.say(id="2")
+
+    assert "gave no answer" in said
+    assert [message.text for message in office.model.requests[1].messages][1] == said
+
+
 def test_fault_inside_ends_the_turn_with_words_and_loses_nothing_that_waits(open_office, caplog) -> None:
     def break_down(request):
         raise ZeroDivisionError
