@@ -38,6 +38,7 @@ from fermix.providers.vendors.vendor import Parts
 from fermix.secrets import Redactor, SecretStores
 from fermix.tasks import Cancel, Child, Deadline, Service, ThreadPool
 
+FOLDER_TIMEOUT_S = 10.0
 FILE_THREADS = 8
 """Files worked on at once by all turns together."""
 
@@ -191,7 +192,8 @@ class WorkerParts:
                 id=entry.turn_id,
                 key=entry.key,
                 standing=entry.standing,
-                cwd=folder_of(entry, home),
+                # off the hub: the sender's folder may lie on a network disk that is gone
+                cwd=self.pool.run(partial(folder_of, entry, home), timeout_s=FOLDER_TIMEOUT_S),
                 file_root=root_of(entry, home),
                 deadline=deadline,
                 cancel=cancel,

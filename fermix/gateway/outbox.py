@@ -26,6 +26,10 @@ log = logging.getLogger(__name__)
 
 LONGEST_PAUSE_S = 300.0
 DAY_MS = 86_400_000
+DOUBT = (
+    "fermix was stopped while it sent you a message. That message may have arrived whole, or may be "
+    "missing here; it was not sent again, so that you do not get it twice."
+)
 
 
 class Outbox:
@@ -100,15 +104,15 @@ class Outbox:
         def work(connection: Connection) -> tuple[list[Chunk], list[str]]:
             sending = OutboxRow.state == "sending"
             OutboxRow.update(state="pending").where(sending, OutboxRow.channel.in_(tellers)).execute()
-            doubtful = [row.turn_id for row in OutboxRow.select().where(sending)]
+            doubtful = list(OutboxRow.select().where(sending))
             OutboxRow.update(state="uncertain", updated_ms=now_ms).where(sending).execute()
+            settled = [row.turn_id for row in doubtful if not self._say_doubt(connection, row, now_ms)]
             unread = (OutboxRow.state == "pending") & (
                 OutboxRow.created_ms < now_ms - unread_reply_days * DAY_MS
             )
-            forgotten = [row.turn_id for row in OutboxRow.select().where(unread)]
+            settled += [row.turn_id for row in OutboxRow.select().where(unread)]
             OutboxRow.update(state="uncertain", updated_ms=now_ms).where(unread).execute()
             rows = OutboxRow.select().where(OutboxRow.state == "pending").order_by(SQL("rowid"))
-            settled = [*doubtful, *forgotten]
             for turn_id in settled:
                 self._mark_delivered(connection, turn_id)
             return [_chunk(row) for row in rows], settled
@@ -117,6 +121,16 @@ class Outbox:
         for turn_id in settled:
             self._on_delivered(turn_id)
         self.send(chunks)
+
+    def _say_doubt(self, connection: Connection, row: OutboxRow, now_ms: int) -> bool:
+        """Add a word to the chat about a piece that may not have arrived; False for that word itself."""
+        if row.body == DOUBT or row.channel not in self._channels:
+            return False
+        last: int = connection.native.execute(_LAST_POSITION, (row.turn_id,)).fetchone()[0]
+        where = (row.channel, row.chat_id, row.thread)
+        added = (new_id(now_ms), row.turn_id, *where, last + 1, DOUBT, now_ms, now_ms)
+        connection.native.execute(_PUT, added)
+        return True
 
     def stop(self, timeout_s: float) -> None:
         """Stop sending; what is not out stays in its rows."""
@@ -208,6 +222,7 @@ _SENDING = """
     UPDATE outbox SET state = 'sending', attempts = attempts + 1, updated_ms = ?
     WHERE id = ? AND state = 'pending'
 """
+_LAST_POSITION = "SELECT max(position) FROM outbox WHERE turn_id = ?"
 _NOT_SENT = "UPDATE outbox SET state = 'pending', updated_ms = ? WHERE id = ? AND state = 'sending'"
 _SETTLED = "UPDATE outbox SET state = ?, updated_ms = ? WHERE id = ?"
 _LEFT = "SELECT 1 FROM outbox WHERE turn_id = ? AND state IN ('pending', 'sending')"

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from gevent.event import Event
@@ -32,6 +32,7 @@ SEND_TIMEOUT_S = 30.0
 """A client that takes nothing for this long is hung up on."""
 ACCEPT_WAIT_S = 1.0
 REQUESTS_PER_CONNECTION = 32
+ID_LENGTH = 128
 BUFFERED_LIMIT_BYTES = 8 * 1024 * 1024
 """Bytes of unfinished requests held over all connections."""
 
@@ -73,7 +74,8 @@ class Envelope(msgspec.Struct, frozen=True):
     """The outside of a request."""
 
     v: int
-    id: str | int
+    id: Annotated[str, msgspec.Meta(max_length=ID_LENGTH)] | Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+    """Chosen by the client; comes back with every answer."""
     method: str
     params: msgspec.Raw = msgspec.Raw(b"{}")
 
