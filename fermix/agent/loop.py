@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, islice
 
 from fermix.agent.events import (
     AgentEvent,
@@ -35,7 +35,7 @@ from fermix.providers.port import (
 from fermix.tasks import Task, TaskGroup
 
 SAME_FAILURE_LIMIT = 3
-"""A call that failed this often in a row with the same arguments ends the turn."""
+"""Calls that failed this often in a row with the same arguments end the turn."""
 
 Invoke = Callable[[ToolCall, ToolContext], ToolMessage]
 
@@ -189,17 +189,18 @@ def _failed(failure: Failed, usage: Usage) -> TurnEnded:
 
 
 def _repeated_failure(messages: list[ChatMessage]) -> str | None:
-    """Words for the person when the last calls were one call failing again and again; else None."""
-    recent = messages[-2 * SAME_FAILURE_LIMIT :]
-    calls = [
-        call for message in recent if isinstance(message, AssistantMessage) for call in message.tool_calls
-    ]
-    results = [message for message in recent if isinstance(message, ToolMessage)]
-    if len(calls) < SAME_FAILURE_LIMIT or len(results) < SAME_FAILURE_LIMIT:
+    """Words for the person when the last steps were the same calls failing again and again; else None."""
+    asked = list(islice(_failed_steps(messages), SAME_FAILURE_LIMIT))
+    if len(asked) < SAME_FAILURE_LIMIT or any(calls != asked[0] for calls in asked):
         return None
-    asked = [(call.name, call.arguments, call.broken) for call in calls[-SAME_FAILURE_LIMIT:]]
-    failed = results[-SAME_FAILURE_LIMIT:]
-    if any(call != asked[0] for call in asked) or not all(result.is_error for result in failed):
-        return None
-    last = failed[-1]
-    return f"Stopped: {last.name} failed {SAME_FAILURE_LIMIT} times in the same way. It said: {last.text}"
+    name, said = asked[0][-1][0], messages[-1].text
+    return f"Stopped: {name} failed {SAME_FAILURE_LIMIT} times in the same way. It said: {said}"
+
+
+def _failed_steps(messages: list[ChatMessage]) -> Iterator[list[tuple[str, object, str | None]]]:
+    """What each step asked for, latest first, as far back as every call failed; never past a turn."""
+    for message in reversed(messages):
+        if isinstance(message, AssistantMessage) and message.tool_calls:
+            yield [(call.name, call.arguments, call.broken) for call in message.tool_calls]
+        elif not isinstance(message, ToolMessage) or not message.is_error:
+            return

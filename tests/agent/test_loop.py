@@ -240,6 +240,19 @@ def test_call_that_fails_three_times_in_the_same_way_ends_the_turn() -> None:
     assert "do failed 3 times" in ended.text and "it is broken" in ended.text
 
 
+def test_same_failing_calls_together_three_times_end_the_turn_too() -> None:
+    desk = Desk((call("do", word="bad1"), call("do", id="c2", word="bad2")))
+
+    assert desk.run()[-1].error_code == "tool_repeated"
+    assert desk.ran == ["bad1", "bad2"] * 3
+
+
+def test_call_that_fails_beside_one_that_works_is_not_stuck() -> None:
+    both = (call("do", word="bad"), call("do", id="c2", word="good"))
+
+    assert Desk(both, both, both, "done").run()[-1].text == "done"
+
+
 def test_failing_calls_that_differ_do_not_end_the_turn() -> None:
     words = ["bad1", "bad2", "bad1", "bad2", "bad1"]
 
