@@ -9,7 +9,7 @@ FermixError                  has a stable `code`, a message and a `hint` (the co
 │   ├── LeaseHeld            another fermix serves this home
 │   ├── RestartsExceeded     a part of the daemon failed too often
 │   ├── AddressUnavailable   an address or socket path fermix must listen on cannot be used
-│   ├── StoreError           StoreFull · StoreCorrupt · SchemaNewer · StoreClosed
+│   ├── StoreError           StoreFull · StoreBusy · StoreCorrupt · SchemaNewer · StoreClosed
 │   ├── ProtocolError        a frame or request on the control socket was refused
 │   ├── HelperFailed         a helper process did not start, or ended without being told to
 │   └── ProviderError        a model provider cannot be used at all
@@ -129,6 +129,12 @@ class StoreFull(StoreError):
     """The disk has no room for the database to grow."""
 
     code = "store_full"
+
+
+class StoreBusy(StoreError):
+    """Another process holds the database."""
+
+    code = "store_busy"
 
 
 class StoreCorrupt(StoreError):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import peewee
 
-from fermix.errors import StoreCorrupt, StoreError, StoreFull
+from fermix.errors import StoreBusy, StoreCorrupt, StoreError, StoreFull
 
 
 def translated(error: BaseException, path: Path) -> BaseException:
@@ -33,7 +33,7 @@ def _meaning(native: sqlite3.Error, name: str, path: Path) -> StoreError | None:
     if primary in ("CORRUPT", "NOTADB"):
         return damaged(path, str(native))
     if primary in ("BUSY", "LOCKED"):
-        return StoreError(
+        return StoreBusy(
             f"The database '{path}' is held by another process ({native}).",
             hint=f"See which one: fuser '{path}'",
         )

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from fermix import events
-from fermix.agent.events import Replied, ToolReplied, TurnEnded, TurnStatus
+from fermix.agent.events import Replied, TextDelta, ToolReplied, TurnEnded, TurnStatus
 from fermix.agent.loop import Agent, Thinking
 from fermix.capabilities.context import ToolContext
 from fermix.channels.port import Chunk
 from fermix.clock import Clock
 from fermix.conversations import ConversationStore, Histories
 from fermix.db import Connection, Database
-from fermix.errors import Cancelled, StoreClosed, StoreError, StoreFull
+from fermix.errors import Cancelled, StoreBusy, StoreClosed, StoreError, StoreFull
 from fermix.gateway.inbox import Inbox, InboxEntry
 from fermix.gateway.outbox import Outbox
 from fermix.gateway.publish import ProgressLine, publish, publish_steps
@@ -56,6 +56,8 @@ class RunningTurn:
     log: TurnLog
     conversation_id: str = ""
     life: int = 0
+    said: str = ""
+    """What the model has said since its last whole reply."""
 
 
 class Turns:
@@ -89,7 +91,10 @@ class Turns:
         self._conversation_ids: OrderedDict[ConversationKey, str] = OrderedDict()
 
     def run(self, entry_id: str) -> None:
-        """Answer one inbox entry; returns when its end is stored or it was handed back. Never raises."""
+        """Answer one inbox entry; returns when its end is stored or it was handed back.
+
+        Raises: StoreError when the database fails it for good; the next life takes it up again.
+        """
         entry = self._inbox.load(entry_id)
         turn = RunningTurn(entry, Cancel(), self._watch.log_of(entry.turn_id))
         token = events.turn_id.set(entry.turn_id)
@@ -201,7 +206,10 @@ class Turns:
                     if event.status is TurnStatus.CANCELLED:
                         break
                     return event
-                if isinstance(event, Replied):
+                if isinstance(event, TextDelta):
+                    turn.said += event.text
+                elif isinstance(event, Replied):
+                    turn.said = ""
                     self._step(turn, event.reply, "step.model_reply")
                 elif isinstance(event, ToolReplied):
                     self._step(turn, event.result, "step.tool_result")
@@ -227,7 +235,7 @@ class Turns:
             self._close_open_calls(
                 turn, "Stopped before it came to an end; whether it had an effect is unknown."
             )
-        final = [AssistantMessage(ended.text)] if turn.conversation_id else []
+        final = [AssistantMessage(_remembered(turn, ended))] if turn.conversation_id else []
 
         def work(connection: Connection) -> list[Chunk]:
             self._store(turn, connection, final)
@@ -255,14 +263,17 @@ class Turns:
         self._conversations.append(connection, turn.conversation_id, turn.entry.turn_id, messages)
 
     def _durably(self, turn: RunningTurn, work: Callable[[Connection], Result]) -> Result:
-        """Commit, waiting for room while the disk is full: what was accepted is not dropped for that."""
+        """Commit, waiting while the disk is full or another process holds the database.
+
+        What was accepted is not dropped for that. Raises: StoreError, StoreClosed.
+        """
         pause_s = 1.0
         while True:
             try:
                 return self._db.write(work, durable=True)
-            except StoreFull as failure:
+            except (StoreFull, StoreBusy) as failure:
                 log.error("Turn %s waits: %s", turn.entry.turn_id, failure)
-                turn.log.publish("notice", text=f"{failure} Waiting for room.")
+                turn.log.publish("notice", text=f"{failure} This answer waits for it.")
                 sleep(pause_s)
                 pause_s = min(pause_s * 2, 30.0)
 
@@ -278,6 +289,16 @@ def unanswered(messages: list[ChatMessage]) -> list[tuple[str, str]]:
         else:
             return []
     return []
+
+
+def _remembered(turn: RunningTurn, ended: TurnEnded) -> str:
+    """What the conversation keeps of the end: of a stopped answer, what was said until then.
+
+    Our own word for the stop stays out of it: small models take it up and answer with it for ever.
+    """
+    if ended.status is TurnStatus.CANCELLED:
+        return turn.said.strip() or "…"
+    return ended.text
 
 
 def _text_of(entry: InboxEntry) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 import pytest
 
 from fermix.agent.settings import AgentSettings
+from fermix.db.settings import DatabaseSettings
 from fermix.errors import Cancelled, StoreFull
 from fermix.messages import AssistantMessage, ToolMessage, UserMessage
 from fermix.providers.port import Failed, FailureKind
@@ -148,13 +151,27 @@ def test_full_disk_makes_a_running_turn_wait_and_it_completes_when_there_is_room
     office.on_run = lambda ctx: office.change(f"PRAGMA max_page_count = {pages(office)}")
     entry = office.submit()
     log = office.watch.find(entry.turn_id)
-    until("the notice", lambda: any("Waiting for room" in str(event.data) for event in log._events))
+    until("the notice", lambda: any("waits for it" in str(event.data) for event in log._events))
 
     assert not log.is_over
     office.change("PRAGMA max_page_count = 1073741823")
 
     assert office.done(entry)["text"] == "all done"
     assert len(office.ran) == 1
+    assert len(office.messages()) == 4
+
+
+def test_turn_waits_while_another_process_holds_the_database(open_office, tmp_path) -> None:
+    other = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
+    office = open_office(call("act"), "all done", db=DatabaseSettings(busy_timeout_ms=10))
+    office.on_run = lambda ctx: other.execute("BEGIN IMMEDIATE")
+    entry = office.submit()
+    log = office.watch.find(entry.turn_id)
+    until("the notice", lambda: any("held by another process" in str(event.data) for event in log._events))
+
+    other.close()
+
+    assert office.done(entry)["text"] == "all done"
     assert len(office.messages()) == 4
 
 
