@@ -179,3 +179,21 @@ def test_attached_file_reaches_the_workspace(tmp_path: Path) -> None:
         stored = list((bot.home / "workspace/attachments").rglob("note.txt"))
         assert [path.read_text() for path in stored] == ["hello!"]
         assert str(stored[0]) in result["text"]
+
+
+def test_stopped_answer_is_kept_as_far_as_it_was_said() -> None:
+    script = {
+        "rules": [
+            {"when": "count", "then": [{"say": "one two three", "chunks": 3, "delay_ms": 700}]},
+            {"when": "again", "then": [{"say": "fine"}]},
+        ]
+    }
+    with running(script) as bot, bot.connect() as connection:
+        stream = iter(connection.stream("message", {"text": "count", "client_id": fresh_id()}, 30.0))
+        wait_for("the first word", lambda: next(stream).name == "text_delta")
+        bot.say("/stop")
+        assert list(stream)[-1].data["text"] == "Stopped by /stop."
+
+        listed = connection.call("sessions.messages", {"session": "main"}, 10.0)["messages"]
+
+    assert [message["text"] for message in listed] == ["count", "one t"]
