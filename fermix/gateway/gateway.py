@@ -123,12 +123,16 @@ class Gateway:
         self._outbox.recover(self._settings.unread_reply_days)
 
     def drain(self, timeout_s: float) -> None:
-        """Take nothing new, let running turns end, hand back to the inbox what does not end in time."""
+        """Take nothing new, let running turns end, hand back to the inbox what does not end in time.
+
+        Contract: all of it takes `timeout_s` at the most.
+        """
         self._is_draining = True
-        if not self.queue.drain(timeout_s):
+        last_s = min(LAST_STEPS_S, timeout_s / 2)
+        if not self.queue.drain(timeout_s - last_s):
             count = self.turns.cancel(None, HANDED_BACK)
             log.info("Handing %d running turns back to the inbox", count)
-            self.queue.drain(LAST_STEPS_S)
+            self.queue.drain(last_s)
 
     def stop(self, timeout_s: float) -> None:
         """End every task; what is not stored yet is done again in the next life."""

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from gevent import GreenletExit
+
 from fermix import events
 from fermix.agent.events import Replied, TextDelta, ToolReplied, TurnEnded, TurnStatus
 from fermix.agent.loop import Agent, Thinking
@@ -101,6 +103,10 @@ class Turns:
         self._running[entry.turn_id] = turn
         try:
             self._run(turn)
+        except GreenletExit:
+            # A planned end whose tool did not let go in time is no attempt that took the daemon down.
+            self._hand_back(entry)
+            raise
         except StoreClosed:
             log.info("Turn %s waits in the inbox: the database is closed", entry.turn_id)
         except Exception:
@@ -157,7 +163,10 @@ class Turns:
         ended = self._think(turn, thinking)
         if ended is not None:
             self._end(turn, ended)
-            return
+        else:
+            self._hand_back(entry)
+
+    def _hand_back(self, entry: InboxEntry) -> None:
         try:
             self._inbox.hand_back(entry)
         except StoreError as failure:

@@ -160,9 +160,8 @@ class Office:
         self.db.write(lambda connection: connection.native.execute(statement, values))
 
     def crash(self) -> None:
-        """End every task where it stands; only what is committed stays."""
+        """End every task where it stands; only what is committed stays, since the database ends first."""
         if self.is_open:
             self.is_open = False
-            self.gateway.queue.stop(2.0)
-            self.gateway.stop(2.0)
             self.db.stop(5.0)
+            self.gateway.stop(2.0)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from fermix.errors import UsageError
 from fermix.gateway.inbox import InboxEntry
 from fermix.gateway.watch import LIFE
 from fermix.messages import AssistantMessage, ToolMessage, UserMessage
+from fermix.tasks import sleep
 from fermix.trust import GUEST_ATTENDED, Standing, Trust
 from tests.fakes import call, inbound
 from tests.gateway.office import Office, until
@@ -114,6 +117,21 @@ def test_handed_back_turn_goes_on_and_that_does_not_count_as_an_attempt(open_off
 
     assert office.events(entry)[-1].data["text"] == "done at last"
     assert office.rows("SELECT attempt FROM turns") == [(5,)]
+
+
+def test_planned_stop_of_a_turn_whose_tool_does_not_let_go_is_no_attempt(open_office) -> None:
+    office = open_office(call("act"), "never")
+    office.on_run = lambda ctx: sleep(30)
+    office.submit("work")
+    until("the tool to run", lambda: office.ran)
+
+    began = time.monotonic()
+    office.gateway.drain(0.2)
+    assert time.monotonic() - began < 1.0
+    assert inbox_state(office) == [("running", 1)]
+    office.gateway.stop(2.0)
+
+    assert inbox_state(office) == [("received", 0)]
 
 
 def test_stop_of_a_person_is_not_undone_by_the_daemons_own(open_office) -> None:
