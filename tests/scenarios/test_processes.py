@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.bot import CHECKOUT, fresh_id, running, wait_for
+from tests.bot import CHECKOUT, Bot, Model, fresh_id, running, wait_for
 
 ASK = """
 import os, sys, time
@@ -55,3 +55,31 @@ def test_turn_of_a_client_that_left_at_once_is_answered_and_kept() -> None:
         for number, client_id in enumerate(client_ids):
             reply = bot.say(f"m{number}", client_id=client_id, session=f"s{number}")
             assert reply.text == f"You said: m{number}"
+
+
+def test_known_secret_that_a_tool_prints_reaches_nobody() -> None:
+    key = "sk-live-0123456789abcdef"
+    script = "cat $FERMIX_HOME/secrets/mine; sleep 0.6; cat $FERMIX_HOME/secrets/mine"
+    model = Model(
+        {"steps": [{"tool_calls": [{"name": "shell", "arguments": {"script": script}}]}, {"say": "done"}]}
+    )
+    bot = Bot(model)
+    try:
+        config = bot.home / "config.toml"
+        named = 'model = "scripted"\napi_key = "@secret:mine"\n'
+        config.write_text(config.read_text().replace('model = "scripted"\n', named))
+        (bot.home / "secrets").mkdir(mode=0o700)
+        (bot.home / "secrets/mine").write_text(key)
+        (bot.home / "secrets/mine").chmod(0o600)
+        bot.start()
+
+        reply = bot.say("show it")
+
+        assert "progress" in reply.names and "***" in result_of(reply)
+        assert key not in repr(reply)
+        assert key not in repr([request["body"] for request in model.requests()])
+        assert key not in bot.log_text()
+        assert key.encode() not in b"".join(path.read_bytes() for path in bot.home.glob("memory.db*"))
+    finally:
+        bot.close()
+        model.close()
