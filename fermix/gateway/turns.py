@@ -143,9 +143,9 @@ class Turns:
         turn.log.start_life(turn.life)
         self._end(turn, TurnEnded(status, text, Usage(), code))
 
-    def give_up(self, entry: InboxEntry) -> None:
+    def _give_up(self, turn: RunningTurn) -> None:
         """Close an entry that took the daemon down too often, with honest words."""
-        turn = RunningTurn(entry, Cancel(), self._watch.log_of(entry.turn_id))
+        entry = turn.entry
         record = self._inbox.turn(entry.turn_id)
         turn.log.start_life(record.attempt + 1 if record else 1)
         turn.log.publish("restarted")
@@ -156,6 +156,9 @@ class Turns:
 
     def _run(self, turn: RunningTurn) -> None:
         entry = turn.entry
+        if entry.attempts >= TRIES:
+            self._give_up(turn)
+            return
         deadline = Deadline.after(self._timeout_s)
         self._begin(turn)
         context = self._make_context(entry, turn.cancel, deadline, ProgressLine(turn.log, self._clock))

@@ -14,7 +14,7 @@ from fermix.tasks import sleep
 from fermix.trust import GUEST_ATTENDED, Standing, Trust
 from tests.fakes import call, inbound
 from tests.gateway.office import Office, until
-from tests.gateway.test_turns import wait_cancelled
+from tests.gateway.test_turns import pages, wait_cancelled
 
 
 def leave_waiting(office: Office, *texts: str) -> list[InboxEntry]:
@@ -101,6 +101,33 @@ def test_message_that_took_the_daemon_down_twice_is_closed_with_honest_words(ope
     assert len(results) == 2
     assert office.outbox.confirm(entry.turn_id, channel="local")
     assert inbox_state(office)[0][0] == "committed"
+
+
+def test_full_disk_keeps_the_daemon_from_closing_a_message_but_not_from_starting(open_office) -> None:
+    office = open_office()
+    office.gateway.queue.close()
+    entry = office.submit("x" * 100_000)
+    office.change("UPDATE inbox SET state = 'running', attempts = 2")
+
+    office = open_office("never")
+    office.change(f"PRAGMA max_page_count = {pages(office)}")
+    office.gateway.recover()
+    log = office.watch.find(entry.turn_id)
+    until("it to be tried", lambda: log.is_over or office.gateway.queue.running)
+    office.change("PRAGMA max_page_count = 1073741823")
+
+    assert office.done(entry)["status"] == "interrupted"
+
+
+def test_command_that_took_the_daemon_down_twice_is_closed_too(open_office) -> None:
+    office = open_office()
+    entry, _ = office.inbox.accept(inbound("/whoami"), GUEST_ATTENDED)
+    office.change("UPDATE inbox SET state = 'running', attempts = 2")
+
+    office = open_office("never")
+    office.gateway.recover()
+
+    assert "stopped twice" in str(office.done(entry)["text"])
 
 
 def test_handed_back_turn_goes_on_and_that_does_not_count_as_an_attempt(open_office) -> None:
