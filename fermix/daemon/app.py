@@ -5,20 +5,19 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import socket
 from collections.abc import Mapping
 from dataclasses import fields
 
 from fermix import __version__, events
 from fermix.capabilities.tool import Tool
 from fermix.clock import SystemClock
+from fermix.daemon.launch import Placement
 from fermix.daemon.mode import Mode
 from fermix.daemon.parts import Surroundings, WorkerParts, specs_of
 from fermix.daemon.sections import Settings, load_settings
 from fermix.daemon.supervisor import Supervisor
 from fermix.errors import ConfigError
 from fermix.net.door import warm
-from fermix.paths import Home
 from fermix.secrets import Redactor
 from fermix.tasks import ChildSpec, Strategy, TaskGroup, sleep
 from fermix.telemetry.lines import set_redaction
@@ -37,20 +36,14 @@ class Runtime:
 
     def __init__(
         self,
-        settings: Settings,
-        home: Home,
-        control: socket.socket,
-        mode: Mode,
-        environment: Mapping[str, str],
+        placement: Placement,
         *,
         sink: events.Sink | None = None,
         tools: tuple[Tool, ...] = TOOLS,
     ) -> None:
-        """`control`: the listening control socket. `sink` None sends events to the debug log."""
-        self._settings = settings
-        self._home = home
-        self._mode = mode
-        self._environment = environment
+        """`sink` None sends events to the debug log."""
+        self._placement = placement
+        self._settings = placement.settings
         self._clock = SystemClock()
         self._started_s = self._clock.monotonic_s()
         self._state = DaemonState.STARTING
@@ -60,10 +53,10 @@ class Runtime:
         events.set_sink(sink or _log_event)
         self._parts = WorkerParts(
             Surroundings(
-                settings=settings,
-                home=home,
-                environment=environment,
-                control=control,
+                settings=placement.settings,
+                home=placement.home,
+                environment=placement.environment,
+                control=placement.control,
                 clock=self._clock,
                 redactor=redactor,
                 tools=tools,
@@ -84,7 +77,7 @@ class Runtime:
         self._state = DaemonState.READY
         # Only now: what a first request must load is not what a start should wait for.
         self._tasks.start(warm, name="warm")
-        if self._mode is Mode.PRIVATE:
+        if self._placement.mode is Mode.PRIVATE:
             self._tasks.start(self._leave_when_idle, name="idle")
 
     def wait(self, timeout_s: float) -> bool:
@@ -106,7 +99,7 @@ class Runtime:
     def reload(self) -> None:
         """Read the settings again and say what changed; a bad file changes nothing."""
         try:
-            fresh = load_settings(self._home, self._environment)
+            fresh = load_settings(self._placement.home, self._placement.environment)
         except ConfigError as error:
             log.error("The settings stay as they are: %s", error)
             return
@@ -149,9 +142,9 @@ class Runtime:
             "version": __version__,
             "uptime_ms": self._uptime_ms(),
             "state": self._health_state().value,
-            "mode": self._mode.value,
-            "http": self._http_address(),
-            "home": str(self._home.root),
+            "mode": self._placement.mode.value,
+            "http": self._placement.http,
+            "home": str(self._placement.home.root),
             "turns": {
                 "running": queue.running if queue is not None else 0,
                 "waiting": queue.waiting if queue is not None else 0,
@@ -184,16 +177,12 @@ class Runtime:
         detail = store.last_error or f"{store.journal_mode}, schema {store.schema}, {store.integrity.value}"
         return (Check("database", store.is_open and not damaged and store.last_error is None, detail),)
 
-    def _http_address(self) -> str | None:
-        http = self._settings.http
-        return f"{http.host}:{http.port}" if self._mode is Mode.FULL and http.enabled else None
-
     def _uptime_ms(self) -> int:
         return int((self._clock.monotonic_s() - self._started_s) * 1000)
 
     def _ask_to_stop(self, only_private: bool) -> bool:
         """Begin the daemon's end; False when only a private one should and this is none."""
-        if only_private and self._mode is not Mode.PRIVATE:
+        if only_private and self._placement.mode is not Mode.PRIVATE:
             return False
         os.kill(os.getppid(), signal.SIGTERM)
         return True

@@ -49,8 +49,22 @@ class RuntimePort(DaemonControl, Protocol):
         ...
 
 
-MakeRuntime = Callable[[Settings, Home, socket.socket, Mode, Mapping[str, str]], RuntimePort]
-"""How a worker builds its runtime: settings, home, the listening control socket, mode, environment."""
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What one worker's runtime is given to live with."""
+
+    settings: Settings
+    home: Home
+    control: socket.socket
+    """The listening control socket."""
+    http: str | None
+    """Address HTTP is served on, as `127.0.0.1:4030`; None when it is off."""
+    mode: Mode
+    environment: Mapping[str, str]
+
+
+MakeRuntime = Callable[[Placement], RuntimePort]
+"""How a worker builds its runtime."""
 
 
 @dataclass(slots=True)
@@ -68,7 +82,9 @@ class Launch:
     """None when HTTP is off, as in private mode."""
     make_runtime: MakeRuntime
 
-    def control_socket(self) -> socket.socket:
-        """The control listener as a gevent socket with a descriptor of its own; for the worker only."""
+    def placement(self) -> Placement:
+        """For the worker only: the control listener becomes a gevent socket of its own descriptor."""
         fd = _socket.dup(self.control.sock.fileno())
-        return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=fd)
+        control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=fd)
+        address = self.http.address if self.http is not None else None
+        return Placement(self.settings, self.home, control, address, self.mode, self.environment)

@@ -40,6 +40,10 @@ class HttpListener:
                 hint=f"Take another port with: fermix config set http.port {port + 1 if port else 4031}",
             ) from exc
         self.sock.setblocking(False)
+        bound_host, bound_port = self.sock.getsockname()[:2]
+        is_v4 = self.FAMILY == _socket.AF_INET
+        self.address = f"{bound_host}:{bound_port}" if is_v4 else f"[{bound_host}]:{bound_port}"
+        """As in a URL, with the port the system chose when 0 was asked for."""
 
     def fileno(self) -> int:
         return self.sock.fileno()
@@ -48,8 +52,7 @@ class HttpListener:
         self.sock.close()
 
     def __str__(self) -> str:
-        host, port = self.sock.getsockname()[:2]
-        return f"{host}:{port}" if self.FAMILY == _socket.AF_INET else f"[{host}]:{port}"
+        return self.address
 
 
 @dataclass(frozen=True, slots=True)

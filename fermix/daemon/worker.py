@@ -137,10 +137,7 @@ class RuntimeWorker(GeventWorker):
     def _run_runtime(self) -> None:
         """Start the runtime and watch it to its end."""
         try:
-            launch = self.launch
-            self._runtime = launch.make_runtime(
-                launch.settings, launch.home, launch.control_socket(), launch.mode, launch.environment
-            )
+            self._runtime = self.launch.make_runtime(self.launch.placement())
             self._runtime.start()
         except Exception as error:  # the boundary: whatever it was, this worker cannot work
             self._report_failed_start(error)

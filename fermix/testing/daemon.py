@@ -18,19 +18,16 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from gevent import socket
-
 from fermix.capabilities.context import ToolContext
 from fermix.capabilities.tool import Tool, tool
 from fermix.daemon.app import Runtime
+from fermix.daemon.launch import Placement
 from fermix.daemon.mode import Mode
 from fermix.daemon.run import serve
-from fermix.daemon.sections import Settings
 from fermix.paths import Home
 from fermix.tools import TOOLS
 from fermix.tools.time import current_time
@@ -83,19 +80,11 @@ class Freezer:
             os.kill(os.getpid(), signal.SIGSTOP)
 
 
-def make_runtime(
-    freezer: Freezer | None,
-    tool_count: int,
-    settings: Settings,
-    home: Home,
-    control: socket.socket,
-    mode: Mode,
-    environment: Mapping[str, str],
-) -> Runtime:
+def make_runtime(freezer: Freezer | None, tool_count: int, placement: Placement) -> Runtime:
     """The real runtime with our sink and tools."""
     own = (*TOOLS, note_run, block_hub)
     tools = (*own, *(filler(number) for number in range(tool_count - len(own))))
-    return Runtime(settings, home, control, mode, environment, sink=freezer, tools=tools)
+    return Runtime(placement, sink=freezer, tools=tools)
 
 
 def main(words: list[str]) -> int:

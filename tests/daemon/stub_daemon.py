@@ -14,16 +14,15 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from gevent import socket
 from gevent.event import Event
 
 from fermix import native
+from fermix.daemon.launch import Placement
 from fermix.daemon.mode import Mode
 from fermix.daemon.run import serve
-from fermix.daemon.sections import Settings
 from fermix.errors import OwnerError
 from fermix.paths import Home
 from fermix.tasks import TaskGroup, sleep
@@ -36,16 +35,9 @@ FLAGS = sys.argv[2:]
 class StubRuntime:
     """Answers `ping`, blocks its hub or works on request, and writes down what is asked of it."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        home: Home,
-        control: socket.socket,
-        mode: Mode,
-        environment: Mapping[str, str],
-    ) -> None:
-        self.home = home
-        self.control = control
+    def __init__(self, placement: Placement) -> None:
+        self.home = placement.home
+        self.control = placement.control
         self.tasks = TaskGroup("stub")
         self.started_s = time.monotonic()
         self.failed = Event()
