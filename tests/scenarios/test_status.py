@@ -1,0 +1,25 @@
+"""What a daemon says of itself."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+
+from tests.bot import running
+
+
+def test_status_names_the_http_address_that_was_really_bound() -> None:
+    with running({}, full=True) as bot:
+        address = bot.status()["http"]
+
+        with urllib.request.urlopen(f"http://{address}/health", timeout=10) as answer:
+            report = json.loads(answer.read())
+
+    assert report["status"] == "ready"
+    assert {child["name"] for child in report["children"]} >= {
+        "db",
+        "commands",
+        "agent",
+        "gateway",
+        "control",
+    }
