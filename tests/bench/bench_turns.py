@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import psutil
 
 from fermix.ipc.client import Connection, Result
@@ -21,10 +23,25 @@ CONVERSATIONS = 1000
 
 def measure() -> Iterator[Figure]:
     """Latency of turns, of tokens, of a thousand conversations; growth over a thousand turns."""
+    yield from ping_size()
     yield from turn_overhead()
     yield from token_latency()
     yield from thousand_conversations()
     yield from growth()
+
+
+def ping_size() -> Iterator[Figure]:
+    """Bytes of the first request of a conversation, with the tools that ship."""
+    model = Model({"rules": [{"when": "", "then": [{"say": "pong"}]}]})
+    bot = Bot(model, argv=(sys.executable, "-m", "fermix", "run"))
+    try:
+        bot.start()
+        bot.say("ping")
+        size = len(msgspec.json.encode(model.requests()[0]["body"]))
+    finally:
+        bot.close()
+        model.close()
+    yield Figure("request bytes for a bare ping", size / 1000, 12, "kB")
 
 
 def turn_overhead() -> Iterator[Figure]:
