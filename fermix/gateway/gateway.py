@@ -18,7 +18,7 @@ from fermix.gateway.settings import GatewaySettings
 from fermix.gateway.turns import HANDED_BACK, TRIES, Turns
 from fermix.gateway.watch import Watch
 from fermix.messages import Inbound
-from fermix.tasks import TaskGroup
+from fermix.tasks import Deadline, TaskGroup
 from fermix.trust import Standing, Trust
 
 log = logging.getLogger(__name__)
@@ -98,8 +98,10 @@ class Gateway:
         if self.turns.cancel_turn(turn_id, reason):
             return True
         entry = self._inbox.of_turn(turn_id)
-        if entry is None or not self.queue.withdraw(entry.key, entry.id):
+        if entry is None:
             return False
+        if not self.queue.withdraw(entry.key, entry.id):
+            return self.turns.cancel_turn(turn_id, reason)  # it may have begun meanwhile
         words = f"Stopped {reason} before it began."
         # A task of its own: whoever asked may go away, and the entry is out of the queue already.
         self._commands.start(
@@ -109,6 +111,8 @@ class Gateway:
 
     def recover(self) -> None:
         """Take up what an earlier life accepted and did not bring to its end."""
+        # First: a reply of this life must not be taken for one that a crash left behind.
+        self._outbox.recover(self._settings.unread_reply_days)
         for entry in self._inbox.unfinished():
             record = self._inbox.turn(entry.turn_id)
             if entry.state == "delivered":
@@ -118,7 +122,6 @@ class Gateway:
             else:
                 self._watch.log_of(entry.turn_id)
                 self._dispatch(entry)
-        self._outbox.recover(self._settings.unread_reply_days)
 
     def drain(self, timeout_s: float) -> None:
         """Take nothing new, let running turns end, hand back to the inbox what does not end in time.
@@ -135,10 +138,9 @@ class Gateway:
     def stop(self, timeout_s: float) -> None:
         """End every task; what is not stored yet is done again in the next life."""
         self._is_draining = True
-        self.queue.stop(timeout_s)
-        self._accepting.stop(timeout_s)
-        self._commands.stop(timeout_s)
-        self._outbox.stop(timeout_s)
+        deadline = Deadline.after(timeout_s)
+        for part in (self.queue, self._accepting, self._commands, self._outbox):
+            part.stop(deadline.remaining_s())
 
     def _accept(self, inbound: Inbound, standing: Standing) -> InboxEntry:
         """Accepted and on its way, both or neither, even if whoever asked is gone in between."""
@@ -150,7 +152,8 @@ class Gateway:
             except OwnerError as error:
                 outcome.append(error)
                 return
-            if is_new:
+            # One that is not new and that nobody works on was stored by a write that was given up.
+            if is_new or (entry.state == "received" and self._watch.find(entry.turn_id) is None):
                 self._watch.log_of(entry.turn_id)
                 self._dispatch(entry)
             outcome.append(entry)

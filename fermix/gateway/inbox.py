@@ -141,14 +141,23 @@ class Inbox:
         return life
 
     def end(
-        self, connection: Connection, turn_id: str, state: str, usage: Usage, error: str | None
+        self, connection: Connection, entry: InboxEntry, state: str, usage: Usage, error: str | None
     ) -> None:
-        """Write inside a write how the turn ended; its reply is in the outbox by the same commit."""
+        """Write inside a write how the turn ended; its reply is in the outbox by the same commit.
+
+        A turn whose beginning could not be stored is begun by this write too.
+        """
         tokens = (usage.input_tokens, usage.output_tokens, usage.cached_tokens)
-        connection.native.execute(_END, (state, *tokens, self._clock.now_ms(), error, turn_id))
+        row = (state, *tokens, self._clock.now_ms(), error, entry.turn_id)
+        if not connection.native.execute(_END, row).rowcount:
+            self.begin(connection, entry, "", provider="", model="")
+            connection.native.execute(_END, row)
 
     def hand_back(self, entry: InboxEntry) -> None:
-        """Return a turn that was begun to the inbox; the beginning does not count as an attempt."""
+        """Return a turn that was begun to the inbox; the beginning does not count as an attempt.
+
+        Nothing happens to one whose end is stored: its reply is on the way.
+        """
         row = (entry.attempts, self._clock.now_ms(), entry.id)
         self._db.write(lambda connection: connection.native.execute(_HAND_BACK, row), durable=True)
 
@@ -187,7 +196,11 @@ _END = """
         ended_ms = ?, error = ?
     WHERE id = ?
 """
-_HAND_BACK = "UPDATE inbox SET state = 'received', attempts = ?, updated_ms = ? WHERE id = ?"
+_HAND_BACK = """
+    UPDATE inbox SET state = 'received', attempts = ?, updated_ms = ?
+    WHERE id = ? AND EXISTS (
+        SELECT 1 FROM turns WHERE turns.id = inbox.turn_id AND turns.state = 'running')
+"""
 _COMMIT = """
     UPDATE inbox SET updated_ms = ?, state = CASE
         WHEN EXISTS (SELECT 1 FROM turns WHERE turns.id = inbox.turn_id AND turns.state = 'failed')

@@ -79,6 +79,15 @@ class Outbox:
                 self._tasks.start(partial(self._drain, chunk.key), name=chunk.key.chat_id)
             lane.append(chunk)
 
+    def unsent(self, turn_id: str) -> list[Chunk]:
+        """The committed chunks of a turn that are still to be sent, in order."""
+
+        def work(connection: Connection) -> list[Chunk]:
+            rows = OutboxRow.select().where(OutboxRow.turn_id == turn_id, OutboxRow.state == "pending")
+            return [_chunk(row) for row in rows.order_by(OutboxRow.position)]
+
+        return self._db.read(work)
+
     def confirm(self, turn_id: str, *, channel: str) -> bool:
         """The reader has the whole reply of a deferred turn; False when there is nothing to confirm."""
         row = (self._clock.now_ms(), turn_id, channel)
@@ -97,21 +106,24 @@ class Outbox:
         return True
 
     def recover(self, unread_reply_days: int) -> None:
-        """Take up what an earlier life left: pending goes out, sending is uncertain."""
+        """Take up what an earlier life left: pending goes out, sending is uncertain.
+
+        A reply that lay ready for its reader longer than `unread_reply_days` is not offered again.
+        Contract: called before this life writes its first reply.
+        """
         now_ms = self._clock.now_ms()
         tellers = [name for name, channel in self._channels.items() if channel.can_tell_duplicates]
 
         def work(connection: Connection) -> tuple[list[Chunk], list[str]]:
             sending = OutboxRow.state == "sending"
-            OutboxRow.update(state="pending").where(sending, OutboxRow.channel.in_(tellers)).execute()
+            again = sending & OutboxRow.channel.in_(tellers)
+            unread = again & (OutboxRow.created_ms < now_ms - unread_reply_days * DAY_MS)
+            settled = [row.turn_id for row in OutboxRow.select().where(unread)]
+            OutboxRow.update(state="uncertain", updated_ms=now_ms).where(unread).execute()
+            OutboxRow.update(state="pending", updated_ms=now_ms).where(again).execute()
             doubtful = list(OutboxRow.select().where(sending))
             OutboxRow.update(state="uncertain", updated_ms=now_ms).where(sending).execute()
-            settled = [row.turn_id for row in doubtful if not self._say_doubt(connection, row, now_ms)]
-            unread = (OutboxRow.state == "pending") & (
-                OutboxRow.created_ms < now_ms - unread_reply_days * DAY_MS
-            )
-            settled += [row.turn_id for row in OutboxRow.select().where(unread)]
-            OutboxRow.update(state="uncertain", updated_ms=now_ms).where(unread).execute()
+            settled += [row.turn_id for row in doubtful if not self._say_doubt(connection, row, now_ms)]
             rows = OutboxRow.select().where(OutboxRow.state == "pending").order_by(SQL("rowid"))
             for turn_id in settled:
                 self._mark_delivered(connection, turn_id)

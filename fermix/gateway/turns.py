@@ -25,7 +25,7 @@ from fermix.db import Connection, Database
 from fermix.errors import Cancelled, StoreBusy, StoreClosed, StoreError, StoreFull
 from fermix.gateway.inbox import Inbox, InboxEntry
 from fermix.gateway.outbox import Outbox
-from fermix.gateway.publish import ProgressLine, publish, publish_steps
+from fermix.gateway.publish import ProgressLine, done, publish, publish_steps
 from fermix.gateway.watch import TurnLog, Watch
 from fermix.messages import AssistantMessage, ChatMessage, ConversationKey, ToolMessage, Usage, UserMessage
 from fermix.tasks import Cancel, Deadline, sleep
@@ -95,7 +95,8 @@ class Turns:
     def run(self, entry_id: str) -> None:
         """Answer one inbox entry; returns when its end is stored or it was handed back.
 
-        Raises: StoreError when the database fails it for good; the next life takes it up again.
+        Raises: StoreError when the database fails it for good; its watchers are told that, and the
+        next life takes it up again.
         """
         entry = self._inbox.load(entry_id)
         turn = RunningTurn(entry, Cancel(), self._watch.log_of(entry.turn_id))
@@ -112,7 +113,7 @@ class Turns:
         except Exception:
             # The boundary of a turn: whatever broke it must not take the conversation's queue along.
             log.exception("Turn %s broke", entry.turn_id)
-            self._end(turn, TurnEnded(TurnStatus.FAILED, BROKEN, Usage(), "internal"))
+            self._end_broken(turn)
         finally:
             del self._running[entry.turn_id]
             events.turn_id.reset(token)
@@ -136,10 +137,9 @@ class Turns:
         code = None if status is TurnStatus.COMPLETED else status.value
         turn = RunningTurn(entry, Cancel(), self._watch.log_of(entry.turn_id))
 
-        def work(connection: Connection) -> None:
-            turn.life = self._inbox.begin(connection, entry, "", provider="", model="")
-
-        self._durably(turn, work)
+        turn.life = self._durably(
+            turn, lambda connection: self._inbox.begin(connection, entry, "", provider="", model="")
+        )
         turn.log.start_life(turn.life)
         self._end(turn, TurnEnded(status, text, Usage(), code))
 
@@ -179,20 +179,21 @@ class Turns:
         """Make the beginning durable, with the person's words when it is the first one."""
         entry, provider = turn.entry, self._agent.provider
         words: list[ChatMessage] = [UserMessage(_text_of(entry))]
-        known_id = self._conversation_ids.get(entry.key)
+        known_id = turn.conversation_id = self._conversation_ids.get(entry.key, "")
 
-        def work(connection: Connection) -> None:
-            turn.conversation_id = (
+        def work(connection: Connection) -> tuple[str, int]:
+            conversation_id = (
                 known_id
                 or self._conversations.open_within(connection, entry.key, now_ms=self._clock.now_ms()).id
             )
-            turn.life = self._inbox.begin(
-                connection, entry, turn.conversation_id, provider=provider.name, model=provider.model
+            life = self._inbox.begin(
+                connection, entry, conversation_id, provider=provider.name, model=provider.model
             )
-            if turn.life == 1:
-                self._store(turn, connection, words)
+            if life == 1:
+                self._conversations.append(connection, conversation_id, entry.turn_id, words)
+            return conversation_id, life
 
-        self._durably(turn, work)
+        turn.conversation_id, turn.life = self._durably(turn, work)
         self._remember(entry.key, turn.conversation_id)
         turn.log.start_life(turn.life)
         if turn.life == 1:
@@ -251,7 +252,7 @@ class Turns:
 
         def work(connection: Connection) -> list[Chunk]:
             self._store(turn, connection, final)
-            self._inbox.end(connection, entry.turn_id, ended.status.value, ended.usage, ended.error_code)
+            self._inbox.end(connection, entry, ended.status.value, ended.usage, ended.error_code)
             return self._outbox.put(connection, entry.turn_id, entry.key, ended.text)
 
         chunks = self._durably(turn, work)
@@ -261,6 +262,33 @@ class Turns:
         publish(turn.log, ended)
         self._watch.close(entry.turn_id)
         self._outbox.send(chunks)
+
+    def _end_broken(self, turn: RunningTurn) -> None:
+        """End a turn that broke, from what is stored of it.
+
+        A write that was given up may be committed all the same, so first all are waited for, and what
+        memory holds of the conversation is dropped.
+        """
+        turn_id = turn.entry.turn_id
+        try:
+            self._durably(turn, lambda connection: None)
+            self._histories.forget(turn.conversation_id)
+            record = self._inbox.turn(turn_id)
+            if record is None or record.state == "running":
+                self._end(turn, TurnEnded(TurnStatus.FAILED, BROKEN, Usage(), "internal"))
+                return
+            chunks = self._outbox.unsent(turn_id)
+            text = "".join(chunk.text for chunk in chunks)
+            turn.log.publish("done", **done(record.state, text, record.usage, record.error))
+            self._outbox.send(chunks)
+        except StoreClosed:
+            raise  # a planned end: the watchers come back to the next life
+        except StoreError as failure:
+            words = f"{failure} The message is kept; fermix takes it up when it is started again."
+            turn.log.publish("done", **done(TurnStatus.INTERRUPTED.value, words, Usage(), failure.code))
+            raise
+        finally:
+            self._watch.close(turn_id)
 
     def _close_open_calls(self, turn: RunningTurn, words: str) -> None:
         """Answer tool calls that have no result, so that call and result are never split."""

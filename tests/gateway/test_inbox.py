@@ -94,7 +94,7 @@ def test_failed_turn_is_told_from_an_answered_one_at_the_end(open_office) -> Non
         )
         office.db.write(
             lambda connection, entry=entry, state=state: inbox.end(
-                connection, entry.turn_id, state, Usage(1, 2, 3), None
+                connection, entry, state, Usage(1, 2, 3), None
             )
         )
         office.change("UPDATE inbox SET state = 'delivered' WHERE id = ?", entry.id)

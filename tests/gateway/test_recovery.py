@@ -6,13 +6,15 @@ import time
 
 import pytest
 
+from fermix.channels.port import SendFailed
 from fermix.errors import UsageError
+from fermix.gateway.authorizer import ChannelAccess
 from fermix.gateway.inbox import InboxEntry
 from fermix.gateway.watch import LIFE
 from fermix.messages import AssistantMessage, ToolMessage, UserMessage
 from fermix.tasks import sleep
-from fermix.trust import GUEST_ATTENDED, Standing, Trust
-from tests.fakes import call, inbound
+from fermix.trust import GUEST_ATTENDED, OPERATOR_ATTENDED, Standing, Trust
+from tests.fakes import FakeChannel, FakeClock, call, inbound
 from tests.gateway.office import Office, until
 from tests.gateway.test_turns import pages, wait_cancelled
 
@@ -258,3 +260,35 @@ def test_unknown_or_running_turn_cannot_be_replayed(open_office) -> None:
 
     with pytest.raises(UsageError, match="No turn 'x' has ended"):
         office.replay.log_of("x", 0)
+
+
+def test_reply_of_this_life_is_not_taken_for_one_a_crash_caught(open_office) -> None:
+    office = open_office()
+    office.inbox.accept(inbound("/whoami", channel="fake", sender="owner", id="command"), OPERATOR_ATTENDED)
+    for entry in leave_waiting(office, *(f"m{number}" for number in range(20))):
+        office.change("UPDATE inbox SET state = 'delivered' WHERE id = ?", entry.id)
+    channel = FakeChannel(size=1000)
+    channel.gate.clear()
+
+    office = open_office("never", channels=(channel,), access={"fake": ChannelAccess("owner")})
+    office.gateway.recover()
+    channel.gate.set()
+    until("the answer", lambda: office.rows("SELECT state FROM outbox") == [("sent",)])
+
+    assert len(channel.texts) == 1 and "You are the operator" in channel.texts[0]
+
+
+def test_reply_for_a_platform_goes_out_however_long_fermix_was_off(open_office) -> None:
+    channel, later = FakeChannel(), FakeChannel()
+    channel.answers = [SendFailed("down", retry_after_s=60)]
+    access = {"fake": ChannelAccess("owner")}
+    office = open_office("hi", channels=(channel,), access=access)
+    office.submit(channel="fake", sender="owner")
+    until("the pause", lambda: channel.tried and office.rows("SELECT state FROM outbox") == [("pending",)])
+
+    month_later = FakeClock(office.clock.ms + 30 * 86_400_000)
+    office = open_office("never", channels=(later,), access=access, clock=month_later)
+    office.gateway.recover()
+    until("it to be sent", lambda: later.texts)
+
+    assert later.texts == ["hi"]
