@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 
 import pytest
+from gevent.event import Event
 
 from fermix.db import Connection
 from fermix.db.settings import DatabaseSettings
@@ -192,3 +193,32 @@ def test_watcher_is_told_when_the_database_fails_a_turn_for_good(open_office, st
 
     assert done["status"] == "interrupted" and "when it is started again" in str(done["text"])
     assert done["error"]["code"] == "store"
+
+
+def test_turn_that_begins_while_a_cancel_looks_for_it_is_cancelled(open_office) -> None:
+    gate, read_end, write_end = Event(), *os.pipe()
+    office = open_office(
+        lambda request: gate.wait(5) and "first", "never", db=DatabaseSettings(readers=1), running_turns=1
+    )
+    office.submit(chat="other", id="0")
+    waiting = office.submit(id="1")
+    until("the first to run", lambda: office.model.requests)
+    tasks, found = TaskGroup("test"), []
+    tasks.start(lambda: office.db.read(lambda connection: os.read(read_end, 1)))
+    sleep(0)  # the only reader is busy now
+    tasks.start(lambda: found.append(office.gateway.cancel_turn(waiting.turn_id, "on request")))
+    sleep(0)
+    gate.set()
+    count = "SELECT count(*) FROM turns"
+    until(
+        "the other to begin",
+        lambda: office.db.write(lambda db: db.native.execute(count).fetchone()) == (2,),
+    )
+
+    os.write(write_end, b".")
+    assert tasks.join(5)
+
+    assert found == [True]
+    assert office.done(waiting)["text"] == "Stopped on request."
+    os.close(read_end)
+    os.close(write_end)
