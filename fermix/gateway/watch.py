@@ -12,6 +12,9 @@ LIFE = 1_000_000
 """A turn's second life numbers its events from twice this, its third from three times."""
 KEPT_TURNS = 512
 """Turns that are over and still replayed from memory; older ones are replayed from their rows."""
+KEPT_WEIGHT = 16_000_000
+"""Characters and what each event costs of all those turns together; the oldest are let go first."""
+EVENT_WEIGHT = 400
 WAIT_S = 30.0
 
 
@@ -40,6 +43,8 @@ class TurnLog:
         self._events: list[TurnEvent] = []
         self._next_seq = 1
         self._changed = Event()
+        self.weight = 0
+        """About how many bytes the events take."""
 
     def start_life(self, life: int) -> None:
         """Number the events to come as this life's."""
@@ -53,6 +58,7 @@ class TurnLog:
         """Add an event; `done` is the last one."""
         self._events.append(TurnEvent(self._next_seq, name, data))
         self._next_seq += 1
+        self.weight += EVENT_WEIGHT + sum(len(value) for value in data.values() if isinstance(value, str))
         if name == "done":
             self.is_over = True
             self.ending = data
@@ -79,6 +85,7 @@ class Watch:
     def __init__(self) -> None:
         self._open: dict[str, TurnLog] = {}
         self._over: OrderedDict[str, TurnLog] = OrderedDict()
+        self._kept_weight = 0
 
     def log_of(self, turn_id: str) -> TurnLog:
         """The turn's log, begun now if there is none."""
@@ -96,5 +103,7 @@ class Watch:
         log = self._open.pop(turn_id, None)
         if log is not None:
             self._over[turn_id] = log
-            while len(self._over) > KEPT_TURNS:
-                self._over.popitem(last=False)
+            self._kept_weight += log.weight
+            while len(self._over) > KEPT_TURNS or self._kept_weight > KEPT_WEIGHT:
+                _, oldest = self._over.popitem(last=False)
+                self._kept_weight -= oldest.weight

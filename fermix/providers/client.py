@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 
 from fermix.clock import Clock, SystemClock
 from fermix.errors import (
@@ -19,7 +20,15 @@ from fermix.errors import (
 from fermix.net.door import OwnerDoor
 from fermix.net.response import Response
 from fermix.providers.apis.wire import STREAM_LIMIT_BYTES, Route, StreamDecoder, Unreadable, WireApi
-from fermix.providers.port import Done, Failed, FailureKind, ModelRequest, StreamEvent
+from fermix.providers.port import (
+    Done,
+    Failed,
+    FailureKind,
+    ModelRequest,
+    ReasoningDelta,
+    StreamEvent,
+    TextDelta,
+)
 from fermix.providers.retry import retried
 from fermix.secret import Secret
 from fermix.tasks import Deadline
@@ -127,7 +136,7 @@ class HttpProvider:
                 raise
             if not data:
                 return
-            yield from decoder.feed(data)
+            yield from joined(decoder.feed(data))
 
     def _check_size(self, done: Done, sent_bytes: int) -> None:
         """Tell the log when far fewer tokens were read than sent: the server cut the front off."""
@@ -138,6 +147,17 @@ class HttpProvider:
                 "silently dropped the beginning. Raise the server's context length.",
                 self.name, counted, sent_bytes,
             )  # fmt: skip
+
+
+def joined(events: Sequence[StreamEvent]) -> Iterator[StreamEvent]:
+    """What arrived together as one delta of each kind: a server that sends letters must not cost us
+    an event for each.
+    """
+    for kind, neighbours in groupby(events, type):
+        if kind is TextDelta or kind is ReasoningDelta:
+            yield kind("".join(event.text for event in neighbours if isinstance(event, kind)))
+        else:
+            yield from neighbours
 
 
 def _error_body(response: Response) -> bytes:

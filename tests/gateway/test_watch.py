@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fermix.gateway.watch import KEPT_TURNS, LIFE, TurnLog, Watch, first_seq
+from fermix.gateway.watch import EVENT_WEIGHT, KEPT_TURNS, KEPT_WEIGHT, LIFE, TurnLog, Watch, first_seq
 from fermix.tasks import TaskGroup, sleep
 
 
@@ -94,3 +94,23 @@ def test_closing_an_unknown_turn_changes_nothing() -> None:
     watch.close("unknown")
 
     assert watch.find("unknown") is None
+
+
+def test_long_turns_are_kept_only_as_far_as_memory_goes() -> None:
+    watch = Watch()
+
+    for number in range(4):
+        log = watch.log_of(f"t{number}")
+        log.publish("text_delta", text="x" * (KEPT_WEIGHT // 3))
+        log.publish("done", status="completed")
+        watch.close(f"t{number}")
+
+    assert [watch.find(f"t{number}") is not None for number in range(4)] == [False, False, True, True]
+
+
+def test_letters_weigh_more_than_themselves() -> None:
+    log = TurnLog("t")
+
+    log.publish("text_delta", text="x")
+
+    assert log.weight > EVENT_WEIGHT

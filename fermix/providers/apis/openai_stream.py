@@ -16,6 +16,9 @@ from fermix.providers.apis.tool_calls import ToolCallAssembler
 from fermix.providers.apis.wire import TEXT_LIMIT_CHARS, Unreadable
 from fermix.providers.port import Done, Failed, FailureKind, ReasoningDelta, StreamEvent, TextDelta
 
+TOKENS_LIMIT = 1_000_000_000
+"""Most tokens one answer is believed to have taken."""
+
 
 class _Function(msgspec.Struct):
     name: str | None = None
@@ -180,7 +183,12 @@ class OpenAiStream:
 def _usage(usage: _Usage) -> Usage:
     details = usage.prompt_tokens_details
     return Usage(
-        input_tokens=max(0, usage.prompt_tokens or 0),
-        output_tokens=max(0, usage.completion_tokens or 0),
-        cached_tokens=max(0, (details.cached_tokens if details else None) or 0),
+        input_tokens=_tokens(usage.prompt_tokens),
+        output_tokens=_tokens(usage.completion_tokens),
+        cached_tokens=_tokens(details.cached_tokens if details else None),
     )
+
+
+def _tokens(count: int | None) -> int:
+    """A count that can be added up and stored, whatever number the server sent."""
+    return min(max(0, count or 0), TOKENS_LIMIT)
