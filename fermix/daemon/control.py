@@ -154,8 +154,12 @@ class Control:
         files = tuple(
             self._blobs.take(blob.blob_id, blob.name, blob.media_type) for blob in params.attachments
         )
+        key = _key(params.session)
+        if not _is_operator(call):
+            # A guest's process talks in a conversation of its own and never sees or stops the owner's.
+            key = ConversationKey(LOCAL, f"{key.chat_id} (guest)")
         inbound = Inbound(
-            key=_key(params.session),
+            key=key,
             platform_id=params.client_id,
             sender_id=f"uid {call.peer.uid}",
             text=params.text,
@@ -166,6 +170,8 @@ class Control:
         entry = self._gateway.submit(inbound, at_most=call.peer.standing)
         if isinstance(entry, Denied):
             raise ToolDenied("This process may not talk to fermix.")
+        if entry.key != key:
+            raise UsageError(f"client_id {params.client_id!r} is a message of another session.")
         return self._follow(entry.turn_id, entry.key.chat_id, 0, call)
 
     def _resume(self, params: ResumeParams, call: Call) -> Mapping[str, object]:
@@ -241,8 +247,7 @@ class Control:
 
     def _require_operator(self, call: Call) -> None:
         """A command that a guest's turn started reaches nothing but `message` and `status`."""
-        standing = call.peer.standing
-        if standing is not None and standing.trust is not Trust.OPERATOR:
+        if not _is_operator(call):
             raise ToolDenied("A process of a guest's turn may not do this.")
 
 
@@ -250,6 +255,11 @@ def _send_all(log: TurnLog, after_seq: int, call: Call) -> Mapping[str, object]:
     for event in log.follow(after_seq):
         call.event(event.seq, event.name, event.data)
     return log.ending
+
+
+def _is_operator(call: Call) -> bool:
+    standing = call.peer.standing
+    return standing is None or standing.trust is Trust.OPERATOR
 
 
 def _key(session: str) -> ConversationKey:

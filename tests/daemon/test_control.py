@@ -287,3 +287,16 @@ def test_process_the_daemon_started_is_whom_its_turn_was_and_unattended(open_des
     )
     assert desk.ask("stop", standing=unattended, only_private=True) == {"stopping": True}
     assert desk.stops == [True]
+
+
+def test_process_of_a_guest_neither_sees_nor_stops_the_owners_conversation(open_desk) -> None:
+    desk = open_desk(lambda request: " | ".join(message.text for message in request.messages))
+    said = fresh()
+    desk.say("my secret plan", client_id=said)
+
+    answer = desk.ask("message", standing=GUEST_ATTENDED, text="what was said?", client_id=fresh())
+
+    assert (answer["text"], answer["session"]) == ("what was said?", "main (guest)")
+    with pytest.raises(UsageError, match="another session"):
+        desk.ask("message", standing=GUEST_ATTENDED, text="my secret plan", client_id=said)
+    assert desk.say("go on")["text"].startswith("my secret plan | ")
