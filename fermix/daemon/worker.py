@@ -189,20 +189,23 @@ class RuntimeWorker(GeventWorker):
             self._tasks.start(partial(act, self._runtime), name=name)
 
     def _drain_and_stop(self) -> None:
-        limit_s = self.launch.settings.runtime.drain_s
-        log.info("Draining for up to %g s", limit_s)
+        limits = self.launch.settings.runtime
+        log.info("Draining for up to %g s", limits.drain_s)
+        if (runtime := self._runtime) is not None:
+            self._within(limits.drain_s + 1.0, "Draining", lambda: runtime.drain(limits.drain_s))
+            self._within(limits.stop_s, "Stopping", runtime.stop)
+        log.info("Stopped")
+        self._finish(0)
+
+    def _within(self, seconds: float, what: str, work: Callable[[], None]) -> None:
+        """Run one stage of the end; the next one comes whatever becomes of it."""
         try:
-            if self._runtime is not None:
-                with time_limit(limit_s + 1.0, "Draining"):
-                    self._runtime.drain(limit_s)
-                with time_limit(self.launch.settings.runtime.stop_s, "Stopping"):
-                    self._runtime.stop()
+            with time_limit(seconds, what):
+                work()
         except DeadlineExceeded as error:
             log.error("%s", error)
         except Exception:  # the boundary: it ends either way, and what was accepted is in the inbox
-            log.exception("Stopping failed")
-        log.info("Stopped")
-        self._finish(0)
+            log.exception("%s failed", what)
 
     def _finish(self, status: int) -> None:
         """End the main loop with this status; the first one stays."""

@@ -8,7 +8,6 @@ from contextvars import copy_context
 from typing import Any
 
 import gevent
-from gevent.event import Event
 
 from fermix.tasks.deadline import Deadline
 
@@ -21,24 +20,24 @@ def sleep(seconds: float) -> None:
 
 
 class Task:
-    """One running greenlet."""
+    """One running greenlet; what makes it fail is logged and kept."""
 
-    def __init__(self, name: str, work: Callable[[], Any]) -> None:
+    def __init__(self, name: str, work: Callable[[], Any], *, on_end: Callable[[Task], None]) -> None:
         self.name = name
         self.error: Exception | None = None
         """What ended it, once it is done; None when it returned or was stopped."""
         self._work = work
-        self._ended = Event()
-        context = copy_context()
-        self._greenlet = gevent.Greenlet(context.run, self._run)
+        self._on_end = on_end
+        self._greenlet = gevent.Greenlet(copy_context().run, self._run)
 
     def _run(self) -> None:
         try:
             self._work()
-        except Exception as error:
+        except Exception as error:  # the greenlet's boundary
+            log.exception("Task %s failed", self.name)
             self.error = error
         finally:
-            self._ended.set()
+            self._on_end(self)
 
     def start(self) -> None:
         self._greenlet.start()
@@ -56,11 +55,13 @@ class Task:
         """End it at its next switch; whether it was gone within `timeout_s`."""
         if self._greenlet is not gevent.getcurrent():
             self._greenlet.kill(block=True, timeout=timeout_s)
+        if self.is_done:
+            self._on_end(self)  # one that never ran has not said so itself
         return self.is_done
 
 
 class TaskGroup:
-    """Starts tasks, knows which still run, and stops them all; a failed one is logged, not lost."""
+    """Starts tasks, knows which still run, and stops them all."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -68,20 +69,11 @@ class TaskGroup:
 
     def start(self, work: Callable[[], Any], *, name: str = "") -> Task:
         """Run `work` beside the caller."""
-        task = Task(f"{self.name}/{name or getattr(work, '__name__', 'task')}", lambda: None)
-        task._work = lambda: self._watched(task, work)
+        full_name = f"{self.name}/{name or getattr(work, '__name__', 'task')}"
+        task = Task(full_name, work, on_end=self._tasks.discard)
         self._tasks.add(task)
         task.start()
         return task
-
-    def _watched(self, task: Task, work: Callable[[], Any]) -> None:
-        try:
-            work()
-        except Exception:
-            log.exception("Task %s failed", task.name)
-            raise
-        finally:
-            self._tasks.discard(task)
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -103,5 +95,6 @@ class TaskGroup:
         except gevent.Timeout as over:
             if over is not limit:  # one around us
                 raise
-        self._tasks = {task for task in self._tasks if not task.is_done}
+        for task in [task for task in self._tasks if task.is_done]:
+            self._tasks.discard(task)
         return not self._tasks
