@@ -134,6 +134,7 @@ class WorkerParts:
             agent=self.agent,
             make_context=self._context_maker(),
             clock=clock,
+            redact=around.redactor.redact,
             turn_timeout_s=around.settings.gateway.turn_timeout_s,
         )
         self.gateway = gateway = Gateway(

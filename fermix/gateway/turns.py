@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from gevent import GreenletExit
@@ -77,6 +77,7 @@ class Turns:
         agent: Agent,
         make_context: MakeContext,
         clock: Clock,
+        redact: Callable[[str], str],
         turn_timeout_s: float,
     ) -> None:
         self._db = db
@@ -88,6 +89,7 @@ class Turns:
         self._agent = agent
         self._make_context = make_context
         self._clock = clock
+        self._redact = redact
         self._timeout_s = turn_timeout_s
         self._running: dict[str, RunningTurn] = {}
         self._conversation_ids: OrderedDict[ConversationKey, str] = OrderedDict()
@@ -244,6 +246,7 @@ class Turns:
     def _end(self, turn: RunningTurn, ended: TurnEnded) -> None:
         """Store the reply with its outbox chunks in one commit, tell the watchers, start delivery."""
         entry = turn.entry
+        ended = replace(ended, text=self._redact(ended.text))
         if turn.conversation_id:
             self._close_open_calls(
                 turn, "Stopped before it came to an end; whether it had an effect is unknown."

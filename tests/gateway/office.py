@@ -104,6 +104,7 @@ class Office:
                 progress=progress,
             ),
             clock=self.clock,
+            redact=lambda text: text,
             turn_timeout_s=self.settings.turn_timeout_s,
         )
 
