@@ -66,6 +66,11 @@ class Home:
         return self.root / "fermix.pid"
 
     @property
+    def kept(self) -> Path:
+        """Second names of the files a running daemon is found by."""
+        return self.root / ".kept"
+
+    @property
     def chat_history(self) -> Path:
         """What the person typed at the chat's prompt (0600)."""
         return self.root / "chat_history"

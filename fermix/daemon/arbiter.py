@@ -154,6 +154,7 @@ class DaemonArbiter(Arbiter):
     handle_winch = handle_ttin
 
     def manage_workers(self) -> None:
+        self.launch.places.look()
         if not self.WORKERS and not self._is_stopping and time.monotonic() >= self._next_spawn_s:
             self.spawn_worker()
 

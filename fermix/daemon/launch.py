@@ -11,6 +11,7 @@ from gevent import socket
 
 from fermix.daemon.listeners import ControlListener, HttpListener
 from fermix.daemon.mode import Mode
+from fermix.daemon.places import Places
 from fermix.daemon.sections import Settings
 from fermix.paths import Home
 from fermix.telemetry.logs import LogFile
@@ -81,6 +82,7 @@ class Launch:
     http: HttpListener | None
     """None when HTTP is off, as in private mode."""
     make_runtime: MakeRuntime
+    places: Places
 
     def placement(self) -> Placement:
         """For the worker only: the control listener becomes a gevent socket of its own descriptor."""

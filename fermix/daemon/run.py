@@ -17,6 +17,7 @@ from fermix.daemon.launch import Launch, MakeRuntime
 from fermix.daemon.lease import Holder, Lease
 from fermix.daemon.listeners import ControlListener, HttpListener
 from fermix.daemon.mode import Mode
+from fermix.daemon.places import Places
 from fermix.daemon.sections import load_settings
 from fermix.errors import FermixError
 from fermix.ipc.client import open_connection
@@ -94,9 +95,11 @@ def _prepare(
     if mode is Mode.FULL and settings.http.enabled:
         http = HttpListener(settings.http.host, settings.http.port)
         stack.callback(http.close)
+    places = Places(home.kept, (home.lease, home.pid_file, home.socket))
+    stack.callback(places.close)
     native.become_subreaper()
     native.set_dumpable(False)
-    return Launch(home, mode, environment, settings, logs, control, http, make_runtime)
+    return Launch(home, mode, environment, settings, logs, control, http, make_runtime, places)
 
 
 def _ask_to_leave(home: Home, holder: Holder) -> None:

@@ -126,8 +126,7 @@ class LogFile(logging.Handler):
         if self._identity is None and now_s < self._retry_at_s:
             return
         try:
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-            opened = os.open(self._path, flags, 0o600)
+            opened = self._open()
         except OSError:
             self._identity = None
             self._retry_at_s = now_s + _RETRY_S
@@ -136,6 +135,14 @@ class LogFile(logging.Handler):
         os.dup2(opened, self._fd, inheritable=False)
         os.close(opened)
         self._identity = (found.st_dev, found.st_ino)
+
+    def _open(self) -> int:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            return os.open(self._path, flags, 0o600)
+        except FileNotFoundError:
+            os.mkdir(self._path.parent, 0o700)  # noqa: PTH102 (as in `_identity_of_path`)
+            return os.open(self._path, flags, 0o600)
 
     def _rotate(self) -> None:
         """Put the full file aside, unless another process did so while we waited for the lock."""

@@ -195,27 +195,30 @@ def test_c_code_is_led_to_the_present_file_after_another_process_rotated_it(fold
     assert "test_c_code_is_led_to_the_present_file" in (folder / "fermix.log").read_text()
 
 
-@pytest.mark.parametrize("harm", ["file removed", "folder removed", "file replaced"])
+@pytest.mark.parametrize("harm", ["file removed", "folder removed", "home removed", "file replaced"])
 def test_the_file_comes_back_after_someone_took_it_away(folder, harm):
-    home = folder / "logs"
-    home.mkdir()
-    start(home)
+    home = folder / "home"
+    logs = home / "logs"
+    logs.mkdir(parents=True)
+    start(logs)
     log.info("before")
-    (home / "fermix.log").unlink()
-    if harm == "folder removed":
+    (logs / "fermix.log").unlink()
+    if harm in ("folder removed", "home removed"):
+        logs.rmdir()
+    if harm == "home removed":
         home.rmdir()
         log.info("lost")
         log.info("lost")
         home.mkdir()
         time.sleep(1.1)  # it tries again once a second
     if harm == "file replaced":
-        (home / "fermix.log").touch()
+        (logs / "fermix.log").touch()
 
     log.info("after")
 
-    assert lines(home)[-1].endswith("after")
-    if harm == "folder removed":
-        assert lines(home)[0] == "(2 lines could not be written here)"
+    assert lines(logs)[-1].endswith("after")
+    if harm == "home removed":
+        assert lines(logs)[0] == "(2 lines could not be written here)"
 
 
 def test_a_file_that_cannot_be_opened_costs_lines_and_nothing_else(folder):
