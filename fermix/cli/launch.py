@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import sys
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from fermix.cli.waiting import Waiting
 from fermix.errors import FermixError, NotRunning, OwnerError
 from fermix.ipc.client import open_connection
 from fermix.paths import Home
+from fermix.process.program import own_command, own_variables
 
 START_TIMEOUT_S = 60.0
 """Longest a daemon may take until it answers: a cold cache and a recovery after a crash included."""
@@ -24,16 +23,6 @@ START_TIMEOUT_S = 60.0
 _PAUSE_S = 0.05
 _TAKE_BACK_S = 2.0
 _LOG_LINES = 8
-
-
-def own_command(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The words that start this very program again, frozen or from source."""
-    launcher = environment.get("FERMIX_EXE")
-    if launcher:
-        return (launcher,)
-    if getattr(sys, "frozen", False):
-        return (sys.executable,)
-    return (sys.executable, "-m", "fermix")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +58,7 @@ def launch(home: Home, *words: str) -> Launched:
             stdout=log,
             stderr=log,
             cwd=home.root,
-            env=_daemon_environment(home),
+            env={**os.environ, **own_variables(os.environ), "FERMIX_HOME": str(home.root)},
             start_new_session=True,
         )
     except OSError as exc:
@@ -77,15 +66,6 @@ def launch(home: Home, *words: str) -> Launched:
     finally:
         os.close(log)
     return Launched(process, home.log, position)
-
-
-def _daemon_environment(home: Home) -> dict[str, str]:
-    environment = {**os.environ, "FERMIX_HOME": str(home.root)}
-    if not getattr(sys, "frozen", False):
-        # `-m fermix` finds the checkout by the folder it is started in; the daemon is in its home.
-        checkout = str(Path(__file__).resolve().parents[2])
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [checkout, os.environ.get("PYTHONPATH")]))
-    return environment
 
 
 def wait_until_ready(

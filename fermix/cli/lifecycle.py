@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import time
-from pathlib import Path
 from typing import Any
 
 import click
@@ -19,6 +18,7 @@ from fermix.cli.waiting import Waiting
 from fermix.errors import DaemonLost, DeadlineExceeded, NotRunning, OwnerError
 from fermix.ipc.client import Connection, open_connection
 from fermix.paths import Home
+from fermix.process.proc import look
 
 STOP_TIMEOUT_S = 60.0
 _ANSWER_TIMEOUT_S = 5.0
@@ -159,11 +159,8 @@ def _wait_until_gone(pid: int, deadline: float, waiting: Waiting) -> bool:
 
 def _is_alive(pid: int) -> bool:
     """Whether a process runs; one that ended and was not yet collected by its parent does not."""
-    try:
-        with Path(f"/proc/{pid}/stat").open("rb") as stat:
-            return stat.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+    found = look(pid)
+    return found is not None and not found.is_zombie
 
 
 def _print_running(status: dict[str, Any], word: str, as_json: bool) -> None:

@@ -6,8 +6,8 @@ import os
 
 import click
 
-from fermix.cli.launch import own_command
 from fermix.cli.options import examples
+from fermix.process.program import own_command
 
 
 @click.command(epilog=examples("fermix run", "fermix run --private"))

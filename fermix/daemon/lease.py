@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fermix.daemon.mode import Mode
 from fermix.errors import HomeUnsafe, LeaseHeld
+from fermix.process.proc import look
 from fermix.tasks import Deadline, sleep
 
 _LOOK_AGAIN_S = 0.02
@@ -109,10 +110,6 @@ class Lease:
 
 
 def _start_ticks(pid: int) -> int | None:
-    """Field 22 of /proc/PID/stat; None when there is no such process or it is only a zombie."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return None
-    fields = text.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else int(fields[19])
+    """None when there is no such process or it is only a zombie."""
+    found = look(pid)
+    return None if found is None or found.is_zombie else found.started

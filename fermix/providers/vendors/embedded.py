@@ -5,16 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import secrets as random_text
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import fermix
 from fermix.errors import DeadlineExceeded, FermixError, HelperFailed, ProviderError
 from fermix.native import Limits
 from fermix.net.door import OwnerDoor
 from fermix.process import Helper, HelperSpec, child_environment
+from fermix.process.program import own_command, own_variables
 from fermix.providers.apis.openai_chat import API
 from fermix.providers.apis.wire import Route
 from fermix.providers.catalog import BUILT_IN
@@ -32,7 +31,7 @@ PROMPT_BYTES = 1024
 _NICE = 10
 _POLL_S = 0.02
 _PASSED_VARIABLES = ("HOME", "PATH", "LANG", "LC_*", "TMPDIR", "XDG_CACHE_HOME", "LD_LIBRARY_PATH")
-_OWN_VARIABLES = ("FERMIX_EXE", "FERMIX_RUNTIME_DIR", "FERMIX_HOME", "PYTHONPATH")
+_OWN_VARIABLES = ("FERMIX_EXE", "FERMIX_RUNTIME_DIR", "FERMIX_HOME")
 
 
 @dataclass(slots=True)
@@ -161,7 +160,7 @@ class EmbeddedModel:
         # prompt twice as fast, and that is over before anyone waits for the core.
         threads = local.threads or max(1, cores // 2)
         argv = [
-            *own_command(self._parts),
+            *own_command(self._parts.environment),
             "_local-model",
             f"--report={report}",
             f"--context={local.context_tokens}",
@@ -172,13 +171,12 @@ class EmbeddedModel:
             argv.append(f"--model={self._model_path}")
         base = self._parts.environment
         own = {name: base[name] for name in _OWN_VARIABLES if name in base}
-        if "FERMIX_EXE" not in own:
-            checkout = str(Path(fermix.__file__).parent.parent)
-            own["PYTHONPATH"] = os.pathsep.join(filter(None, (checkout, own.get("PYTHONPATH"))))
         return HelperSpec(
             name="local-model",
             argv=tuple(argv),
-            environment=child_environment(base, _PASSED_VARIABLES, {**own, KEY_VARIABLE: key.reveal()}),
+            environment=child_environment(
+                base, _PASSED_VARIABLES, {**own, **own_variables(base), KEY_VARIABLE: key.reveal()}
+            ),
             cwd=self._parts.home.models,
             is_ready=report.exists,
             ready_timeout_s=local.start_timeout_s,
@@ -202,10 +200,3 @@ class EmbeddedModel:
         if running is not None:
             running.http.stop(0)
             running.helper.stop(timeout_s)
-
-
-def own_command(parts: Parts) -> tuple[str, ...]:
-    """How this very fermix is run again."""
-    if executable := parts.environment.get("FERMIX_EXE"):
-        return (executable,)
-    return (sys.executable,) if getattr(sys, "frozen", False) else (sys.executable, "-m", "fermix")
