@@ -67,14 +67,13 @@ def upload(connection: Connection, path: Path, *, is_silent: bool) -> dict[str, 
             sent = 0
             while True:
                 chunk = file.read(BLOB_CHUNK_BYTES)
-                is_final = len(chunk) < BLOB_CHUNK_BYTES
-                params = {"blob_id": blob_id, "data": base64.b64encode(chunk).decode(), "final": is_final}
+                params = {"blob_id": blob_id, "data": base64.b64encode(chunk).decode()}
                 answer = connection.call("blob", params, _CHUNK_TIMEOUT_S)
                 blob_id = str(answer.get("blob_id") or "")
                 sent += len(chunk)
                 waiting.what = f"sending {path.name} {100 * sent // size if size else 100} %"
                 waiting.tick()
-                if is_final:
+                if len(chunk) < BLOB_CHUNK_BYTES:
                     break
     except OSError as exc:
         raise OwnerError(f"The file '{path}' cannot be read: {exc.strerror}.") from exc

@@ -19,13 +19,13 @@ from fermix.gateway.gateway import Denied, Gateway
 from fermix.gateway.replay import Replay
 from fermix.gateway.watch import TurnLog, Watch
 from fermix.ids import is_id
+from fermix.ipc.frames import BLOB_CHUNK_BYTES
 from fermix.ipc.server import Call, Method
 from fermix.messages import AssistantMessage, ConversationKey, Inbound, UserMessage
 from fermix.trust import Trust
 
 MAIN_SESSION = "main"
 SESSION_LENGTH = 64
-PIECE_BYTES = 1024 * 1024
 LAST_SEQ = 1 << 53
 """The largest whole number that every JSON reader keeps."""
 LISTED_TEXT = 4_000
@@ -85,7 +85,6 @@ class BlobParams(msgspec.Struct):
 
     data: str
     blob_id: str | None = None
-    final: bool = False
 
 
 class ListParams(msgspec.Struct):
@@ -203,9 +202,9 @@ class Control:
             piece = base64.b64decode(params.data, validate=True)
         except binascii.Error as error:
             raise ProtocolError(f"blob: data is not base64: {error}.", code="invalid_params") from error
-        if len(piece) > PIECE_BYTES:
+        if len(piece) > BLOB_CHUNK_BYTES:
             raise ProtocolError(
-                f"blob: a piece of {len(piece)} bytes; at most {PIECE_BYTES} are taken.",
+                f"blob: a piece of {len(piece)} bytes; at most {BLOB_CHUNK_BYTES} are taken.",
                 code="invalid_params",
             )
         blob_id, size = self._blobs.add(params.blob_id, piece)

@@ -91,7 +91,6 @@ def test_attachment_is_uploaded_in_chunks_and_named(fermix: Any, daemon: Any, si
     assert bytes(received) == content
     blobs = daemon.asked("blob")
     assert [each["blob_id"] for each in blobs] == [None] + ["B1"] * (len(blobs) - 1)
-    assert [each["final"] for each in blobs] == [False] * (len(blobs) - 1) + [True]
     attachment = {"blob_id": "B1", "name": "photo.jpg", "media_type": "image/jpeg"}
     assert daemon.asked("message")[0]["attachments"] == [attachment]
 

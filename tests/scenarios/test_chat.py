@@ -168,7 +168,7 @@ def test_message_that_cannot_be_taken_is_refused_by_name(bot_that_echoes, params
 def test_attached_file_reaches_the_workspace(tmp_path: Path) -> None:
     with running(ECHO) as bot, bot.connect() as connection:
         blob = connection.call("blob", {"data": "aGVsbG8="}, 10.0)
-        connection.call("blob", {"blob_id": blob["blob_id"], "data": "IQ==", "final": True}, 10.0)
+        connection.call("blob", {"blob_id": blob["blob_id"], "data": "IQ=="}, 10.0)
         params = {
             "text": "look",
             "client_id": fresh_id(),
