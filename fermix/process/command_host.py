@@ -62,6 +62,8 @@ class CommandHost:
         run = _Run(family, command, self._settings, on_output)
         self._running.add(run)
         forget = cancel.on_set(lambda: run.end(Ending.CANCELLED))
+        if self._is_stopped:  # meanwhile: starting a program lets others run
+            run.end(Ending.CANCELLED)
         try:
             run.watch()
         finally:

@@ -104,6 +104,7 @@ class Family:
                     self.leader_status = record.value
                 elif record.kind is RecordKind.SWEPT:
                     self.is_swept = True
+        self.readiness.close(self._spawned.status_fd)  # at its end it would be readable for ever
 
     def terminate(self) -> None:
         """SIGTERM to every process; they may then end by themselves until `kill`."""

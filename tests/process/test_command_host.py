@@ -282,6 +282,17 @@ def test_stop_ends_all_and_refuses_new_ones(host: CommandHost, shell: Shell, mar
     assert shell("true").ended is Ending.FAILED_TO_START
 
 
+def test_stop_ends_a_command_whose_program_is_just_being_loaded(host: CommandHost, shell: Shell) -> None:
+    results, tasks = [], TaskGroup("test")
+    tasks.start(lambda: results.append(shell("sleep 30")))
+    sleep(0)
+
+    host.stop(1.0)
+
+    assert tasks.join(5)
+    assert results[0].ended is Ending.CANCELLED
+
+
 def test_two_hundred_commands_at_once_have_the_right_exit_codes(shell: Shell) -> None:
     tasks = TaskGroup("test")
     codes: dict[int, int | None] = {}
