@@ -9,7 +9,7 @@ FermixError                  has a stable `code`, a message and a `hint` (the co
 │   ├── LeaseHeld            another fermix serves this home
 │   ├── RestartsExceeded     a part of the daemon failed too often
 │   ├── AddressUnavailable   an address or socket path fermix must listen on cannot be used
-│   ├── StoreError           StoreFull · StoreBusy · StoreCorrupt · SchemaNewer · StoreClosed
+│   ├── StoreError           StoreFull · StoreBusy · StoreGone · StoreCorrupt · SchemaNewer · StoreClosed
 │   ├── ProtocolError        a frame or request on the control socket was refused
 │   ├── HelperFailed         a helper process did not start, or ended without being told to
 │   └── ProviderError        a model provider cannot be used at all
@@ -135,6 +135,12 @@ class StoreBusy(StoreError):
     """Another process holds the database."""
 
     code = "store_busy"
+
+
+class StoreGone(StoreError):
+    """The database was removed or replaced while it was open."""
+
+    code = "store_gone"
 
 
 class StoreCorrupt(StoreError):

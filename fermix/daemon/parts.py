@@ -23,6 +23,7 @@ from fermix.daemon.control import Control
 from fermix.daemon.folders import folder_of, root_of
 from fermix.daemon.sections import Settings
 from fermix.db import Database
+from fermix.errors import StoreGone
 from fermix.gateway.gateway import Gateway
 from fermix.gateway.inbox import Inbox, InboxEntry
 from fermix.gateway.outbox import Outbox
@@ -73,7 +74,14 @@ class WorkerParts:
         self.server: ControlServer | None = None
 
     def start_db(self) -> Child:
-        """The store, open and migrated."""
+        """The store, open and migrated; a home that was taken away is not begun anew.
+
+        Raises: StoreGone, and as `Database.start`.
+        """
+        if not self._around.home.root.is_dir():
+            raise StoreGone(
+                f"The home '{self._around.home.root}' is gone.", hint="Put it back where it was."
+            )
         self.db = Database(self._around.home.database, self._around.settings.database)
         self.db.start()
         return self.db

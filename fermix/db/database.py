@@ -21,7 +21,7 @@ from fermix.db.lane import Lane, outcome_of
 from fermix.db.readers import Readers
 from fermix.db.settings import DatabaseSettings
 from fermix.db.writer import Writer
-from fermix.errors import StoreClosed, StoreCorrupt, StoreError
+from fermix.errors import StoreClosed, StoreCorrupt, StoreError, StoreGone
 from fermix.tasks import Deadline, TaskGroup
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class StoreHealth:
     wal_bytes: int
     integrity: Integrity
     last_error: str | None
-    """The last failure of disk or file since the start; None when there was none."""
+    """The last failure of disk or file; None when a write has gone well since, damage excepted."""
 
 
 class Database:
@@ -72,7 +72,9 @@ class Database:
         self._writer: Writer | None = None
         self._readers: Readers | None = None
         self._tasks = TaskGroup("db")
+        self._farewell = TaskGroup("db/gone")
         self._ended = Event()
+        self._gone: StoreGone | None = None
         self._journal_mode = ""
         self._schema = 0
         self._integrity = Integrity.CLEAN
@@ -95,6 +97,7 @@ class Database:
             raise
         self._say(applied)
         self._ended.clear()
+        self._gone = None
         self._last_error = None
         self._quiet_until_s.clear()
         is_wal = self._journal_mode == "wal"
@@ -124,8 +127,14 @@ class Database:
         self._ended.set()
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether it was stopped within `timeout_s`. A failing disk fails its callers, not the database."""
-        return bool(self._ended.wait(timeout_s))
+        """Whether it was stopped within `timeout_s`. A failing disk fails its callers, not the database.
+
+        Raises: StoreGone once the open file is not the one under its name any more; it is closed then.
+        """
+        has_ended = bool(self._ended.wait(timeout_s))
+        if has_ended and self._gone is not None:
+            raise self._gone
+        return has_ended
 
     def write(self, work: Callable[[Connection], Result], *, durable: bool = False) -> Result:
         """Run `work` on the writer thread, in a savepoint of its own; its value, after the commit.
@@ -139,10 +148,13 @@ class Database:
         if self._writer is None:
             raise self._closed()
         try:
-            return self._writer.run(work, durable=durable, timeout_s=self._settings.write_timeout_s)
+            value = self._writer.run(work, durable=durable, timeout_s=self._settings.write_timeout_s)
         except StoreError as error:
             self._failed(error)
             raise
+        if self._integrity is not Integrity.DAMAGED:
+            self._last_error = None
+        return value
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """Run `work` on a reader thread, on one snapshot; its value must not be a lazy query.
@@ -229,6 +241,11 @@ class Database:
     def _failed(self, error: StoreError) -> None:
         """Remember a failure of disk or file; each kind is logged once a minute, damage once."""
         self._last_error = error.message
+        if isinstance(error, StoreCorrupt):
+            self._integrity = Integrity.DAMAGED
+        if isinstance(error, StoreGone) and self._gone is None:
+            self._gone = error
+            self._farewell.start(self.stop, name="stop")
         now_s = time.monotonic()
         again_s = self._quiet_until_s.get(error.code, 0.0)
         if now_s >= again_s:

@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 
 from fermix.db.failures import full
-from fermix.errors import StoreError
+from fermix.errors import StoreError, StoreGone
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +25,37 @@ def size_of(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
+
+
+class OpenFiles:
+    """Which files are open, to notice when others, or none, lie under their names."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._wal_path = wal_of(path)
+        self._database = _identity_of(path)
+        self._wal: tuple[int, int] | None = None
+        """None until the first commit has made it."""
+
+    def check(self) -> None:
+        """Raises: StoreGone when what is written now would be lost with the last connection."""
+        wal = _identity_of(self._wal_path)
+        if self._wal is None:
+            self._wal = wal
+        if self._wal != wal or self._database != _identity_of(self._path):
+            raise StoreGone(
+                f"The database '{self._path}' was removed or replaced while fermix had it open; "
+                "nothing of this was kept.",
+                hint=f"Look at it with: ls -l '{self._path}'*",
+            )
+
+
+def _identity_of(path: Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 (twice per commit: no Path objects)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def prepare(path: Path) -> bool:

@@ -17,6 +17,7 @@ from gevent.event import AsyncResult, Event
 from fermix.db.checkpoint import Checkpoints
 from fermix.db.connection import Connection, within
 from fermix.db.failures import translated
+from fermix.db.files import OpenFiles
 from fermix.db.lane import Lane, Outcome, outcome_of
 from fermix.db.settings import DatabaseSettings
 from fermix.errors import StoreError
@@ -62,6 +63,7 @@ class Writer:
         self._settings = settings
         self._is_wal = is_wal
         self._checkpoints = Checkpoints(path, settings)
+        self._files = OpenFiles(path)
         self._notices: deque[str] = deque()
         """What the thread has to say: it does not log itself, the log's lock belongs to greenlets."""
         self._waiting: deque[_Write[Any]] = deque()  # Any: each work has a result type of its own
@@ -158,6 +160,7 @@ class Writer:
     def _commit(self, connection: Connection, batch: list[_Write[Any]]) -> None:
         """Run and commit the works of `batch`; what did not fit its time goes back and leaves the list."""
         native = connection.native
+        self._files.check()
         self._set_synchronous(native, any(write.is_durable for write in batch))
         native.execute("BEGIN IMMEDIATE")
         end_s = time.monotonic() + self._settings.batch_time_ms / 1000

@@ -198,6 +198,7 @@ def test_full_disk_fails_the_writes_and_they_work_again_when_there_is_room(small
         put(500)
     small_disk.make_room()
     put(1000)
+    assert db.health().last_error is None
     assert stored() == {*kept, 1000}
     assert db.read(lambda c: c.pragma_text("integrity_check")) == "ok"
 

@@ -11,7 +11,7 @@ import pytest
 
 from fermix.db import Database, Integrity
 from fermix.db.settings import DatabaseSettings
-from fermix.errors import SchemaNewer, StoreCorrupt, StoreError
+from fermix.errors import SchemaNewer, StoreClosed, StoreCorrupt, StoreError, StoreGone
 
 
 def test_garbage_is_refused_in_one_clear_message_and_left_as_it_is(open_database, path):
@@ -176,3 +176,39 @@ def _open_files():
         with contextlib.suppress(OSError):
             links.append(str(entry.readlink()))
     return links
+
+
+@pytest.mark.parametrize("harm", ["database removed", "database replaced", "log removed"])
+def test_database_that_is_taken_away_keeps_nothing_more_and_ends(db, path, harm):
+    db.write(lambda c: c.execute_sql("INSERT INTO notes (text) VALUES ('before')"))
+    if harm == "database replaced":
+        copy = path.with_name("copy.db")
+        sqlite3.connect(copy).close()
+        copy.replace(path)
+    else:
+        path.with_name("memory.db-wal" if harm == "log removed" else "memory.db").unlink()
+
+    with pytest.raises(StoreGone) as caught:
+        db.write(lambda c: c.execute_sql("INSERT INTO notes (text) VALUES ('lost')"), durable=True)
+
+    assert str(path) in caught.value.message
+    with pytest.raises(StoreGone):
+        db.wait(10.0)
+    with pytest.raises(StoreClosed):
+        db.write(lambda c: None)
+
+
+def test_database_put_in_the_place_of_the_old_one_is_opened_by_the_next_start(db, path, open_database):
+    db.write(lambda c: c.execute_sql("INSERT INTO notes (text) VALUES ('old')"))
+    path.unlink()
+    with pytest.raises(StoreGone):
+        db.write(lambda c: c.execute_sql("INSERT INTO notes (text) VALUES ('lost')"))
+    with pytest.raises(StoreGone):
+        db.wait(10.0)
+    for side in ("memory.db-wal", "memory.db-shm"):
+        path.with_name(side).unlink(missing_ok=True)
+
+    fresh = open_database()
+
+    fresh.write(lambda c: c.execute_sql("CREATE TABLE notes (text)"), durable=True)
+    assert fresh.wait(0.01) is False
