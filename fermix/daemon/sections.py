@@ -115,8 +115,8 @@ def _settings(decoded: Decoded) -> Settings:
 
 def _contradictions(decoded: Decoded) -> Iterator[ConfigError]:
     """Settings that are good by themselves and not together: set one after the other, they may pass by."""
-    name = decoded.one(ProviderSettings).name
-    known = ["local", *decoded.named(NamedProviderSettings)]
+    chosen, named = decoded.one(ProviderSettings), decoded.named(NamedProviderSettings)
+    name, known = chosen.name, ["local", *named]
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         answer = f"Did you mean {near[0]!r}?" if near else f"Available: {', '.join(known)}."
@@ -124,6 +124,17 @@ def _contradictions(decoded: Decoded) -> Iterator[ConfigError]:
             f"'provider.name' is {name!r}, but there is no [providers.{name}]. {answer}",
             hint=f"fermix config set providers.{name}.base_url https://HOST/v1",
         )
+    elif name != "local":
+        if not named[name].base_url:
+            yield SettingInvalid(
+                f"The provider {name!r} has no address.",
+                hint=f"fermix config set providers.{name}.base_url https://HOST/v1",
+            )
+        if not (chosen.model or named[name].model):
+            yield SettingInvalid(
+                f"The provider {name!r} has no model.",
+                hint=f"fermix config set providers.{name}.model MODEL",
+            )
 
 
 def _references(decoded: Decoded) -> Iterator[str]:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 
 from fermix.config.references import environment_variable, secret_name
-from fermix.errors import SecretMissing, SettingInvalid
+from fermix.errors import ConfigError, SecretMissing, SettingInvalid
 from fermix.paths import Home
 from fermix.secret import Secret
 from fermix.secrets.environment import EnvironmentSecrets
@@ -37,24 +37,37 @@ class SecretStores:
             if secret is not None:
                 self._redactor.add(secret)
                 return secret
-        path = self._home.secrets / name
         raise SecretMissing(
             f"No secret named {name!r}. Looked for {environment_variable(name)} in the environment "
-            f"and for {path}.",
-            # Typed into `cat`, the secret ends up in no shell history.
-            hint=f"(umask 077; mkdir -p {shlex.quote(str(path.parent))}; cat > {shlex.quote(str(path))})",
+            f"and for {self._home.secrets / name}.",
+            hint=self._storing(name),
         )
 
     def resolve(self, reference: str) -> Secret:
         """The secret a setting names as `@secret:NAME`.
 
+        What settings name are keys that are sent in a header: one line of printable ASCII.
+
         Raises: SettingInvalid when it is no such reference (its text is not shown: it may be
-        the secret itself), and what `get` raises.
+        the secret itself), ConfigError when the secret is no such key, and what `get` raises.
         """
         name = secret_name(reference)
         if name is None:
             raise SettingInvalid("A secret must be named as '@secret:NAME', not written out.")
-        return self.get(name)
+        secret = self.get(name)
+        text = secret.reveal()
+        if not (text.isascii() and text.isprintable()):
+            raise ConfigError(
+                f"The secret {name!r} is no key: it has more than one line, or characters that are not "
+                "printable ASCII. Expected the key alone on one line.",
+                hint=self._storing(name),
+            )
+        return secret
+
+    def _storing(self, name: str) -> str:
+        """The command that stores it; typed into `cat`, the secret ends up in no shell history."""
+        path = self._home.secrets / name
+        return f"(umask 077; mkdir -p {shlex.quote(str(path.parent))}; cat > {shlex.quote(str(path))})"
 
     def set(self, name: str, secret: Secret) -> None:
         """Keep the secret in the home's private files.

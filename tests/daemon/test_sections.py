@@ -63,6 +63,24 @@ def test_a_named_secret_nobody_keeps_is_a_problem(home: Home) -> None:
     assert find_problems(home, {"FERMIX_SECRET_MINE": "value"}) == []
 
 
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ('base_url = "http://127.0.0.1:1/v1"', ["has no model"]),
+        ('model = "m"', ["has no address"]),
+        ("takes_tools = true", ["has no address", "has no model"]),
+        ('model = "m"\nbase_url = "http://127.0.0.1:1/v1"', []),
+    ],
+)
+def test_what_the_chosen_provider_lacks_is_a_problem(home: Home, table: str, said: list[str]) -> None:
+    home.config.write_text(f'[provider]\nname = "mine"\n[providers.mine]\n{table}\n')
+
+    found = find_problems(home, {})
+
+    assert [each.message for each in found] == [f"The provider 'mine' {words}." for words in said]
+    assert all(str(each.hint).startswith("fermix config set providers.mine.") for each in found)
+
+
 def test_an_open_home_is_a_problem(home: Home) -> None:
     home.root.chmod(0o750)
 

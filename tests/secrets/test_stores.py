@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fermix.errors import SecretMissing, SettingInvalid
+from fermix.errors import ConfigError, SecretMissing, SettingInvalid
 from fermix.paths import Home
 from fermix.secret import Secret
 from fermix.secrets import Redactor, SecretStores
@@ -33,6 +33,21 @@ def test_what_is_no_reference_is_refused_without_showing_it(tmp_path: Path) -> N
         SecretStores(Home(tmp_path), {}).resolve("sk-written-out")
 
     assert "sk-written-out" not in str(refused.value) + str(refused.value.hint)
+
+
+@pytest.mark.parametrize(
+    "text", ["sk-one\nsk-two", "sk-one\r\nX-Other: header", "sk-\u201cquoted\u201d", "sk-\x1b[0m"]
+)
+def test_a_key_that_fits_in_no_header_is_refused_without_showing_it(tmp_path: Path, text: str) -> None:
+    for environment in ({}, {"FERMIX_SECRET_MINE": text}):
+        stores = SecretStores(Home(tmp_path), environment)
+        stores.set("mine", Secret(text))
+
+        with pytest.raises(ConfigError, match="'mine' is no key: it has more than one line") as refused:
+            stores.resolve("@secret:mine")
+
+        assert "sk-" not in str(refused.value) + str(refused.value.hint)
+        assert f"cat > {tmp_path}/secrets/mine" in str(refused.value.hint)
 
 
 def test_a_missing_secret_is_named_with_where_it_was_looked_for(tmp_path: Path) -> None:
