@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from http.client import BadStatusLine, RemoteDisconnected
+from http.client import IncompleteRead as IncompleteBody
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -18,6 +21,10 @@ _PIECE_BYTES = 16_384
 _PIECES_IN_A_ROW = 16
 """After so many the others get their turn: bytes that are already here never make us wait."""
 _DRAIN_S = 0.005
+_CAUSES = 8
+_TOLD_CHARS = 200
+_POOL = re.compile(r"^\w+\(host=[^)]*\): ")
+"""How urllib3 begins what it says of a connection."""
 
 
 class Response:
@@ -115,9 +122,28 @@ def translated() -> Iterator[None]:
 
 
 def describe(error: BaseException) -> str:
-    """One short line about an error from below, without object addresses."""
-    reason = getattr(error, "reason", None)
-    if isinstance(reason, BaseException):
-        return describe(reason)
+    """One short line about an error from below in a person's words, without names of classes."""
+    from urllib3.exceptions import IncompleteRead  # lazy, as above
+
+    for each in _causes(error):
+        if isinstance(each, RemoteDisconnected):
+            return "the server closed it without an answer"
+        if isinstance(each, IncompleteRead | IncompleteBody):
+            return "the server closed it before the end"
+        if isinstance(each, BadStatusLine):
+            return "the server does not speak HTTP"
+        if isinstance(each, OSError) and each.strerror:
+            return each.strerror.rstrip(".")[:_TOLD_CHARS]
     text = str(error.args[-1]) if error.args else ""
-    return f"{type(error).__name__} {text}".strip().rstrip(".")[:200]
+    return (_POOL.sub("", text) or type(error).__name__).strip().rstrip(".")[:_TOLD_CHARS]
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and those it was made of, the outermost first."""
+    for _ in range(_CAUSES):
+        yield error
+        inner = (getattr(error, "reason", None), *reversed(error.args), error.__cause__, error.__context__)
+        deeper = next((each for each in inner if isinstance(each, BaseException)), None)
+        if deeper is None:
+            return
+        error = deeper
