@@ -9,11 +9,11 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
-import gevent
 import gevent.threadpool
 from gevent.event import AsyncResult
 
 from fermix.db.connection import Connection, within
+from fermix.tasks import at_most
 
 Result = TypeVar("Result")
 
@@ -61,16 +61,10 @@ class Lane:
 
     def close(self, timeout_s: float) -> bool:
         """Close the connection, end the thread; whether both were gone within `timeout_s`."""
-        limit = gevent.Timeout(timeout_s)
-        try:
-            with limit:
-                self._pool.spawn(self._connection.shut).get()
-                self._pool.kill()
-        except gevent.Timeout as over:
-            if over is not limit:
-                raise
-            return False
-        return True
+        with at_most(timeout_s) as limit:
+            self._pool.spawn(self._connection.shut).get()
+            self._pool.kill()
+        return not limit.is_over
 
 
 def outcome_of(result: AsyncResult[Outcome[Result]]) -> Outcome[Result]:

@@ -6,15 +6,13 @@ import codecs
 import os
 from collections.abc import Callable
 
-import gevent
-
 from fermix.clock import Clock
 from fermix.process.command import Command, CommandResult, Ending
 from fermix.process.family import Family
 from fermix.process.ledger import GroupLedger
 from fermix.process.readiness import read_ready
 from fermix.process.settings import CommandSettings
-from fermix.tasks import Cancel, Deadline, sleep
+from fermix.tasks import Cancel, Deadline, at_most, sleep
 from fermix.trust import Standing
 
 CHUNK_BYTES = 65536
@@ -32,7 +30,7 @@ class CommandHost:
         self._settings = settings
         self._clock = clock
         self._running: set[_Run] = set()
-        self._is_stopped = False
+        self._stop = Cancel()
 
     def run(
         self, command: Command, cancel: Cancel, on_output: Callable[[str], None] | None = None
@@ -43,8 +41,8 @@ class CommandHost:
         `reader_timeout_s` ends the command. Never raises for anything the command does.
         """
         started = self._clock.monotonic_s()
-        if self._is_stopped:
-            return _not_started("fermix is stopping")
+        if self._stop.is_set():
+            return _not_started(self._stop.reason)
         if cancel.is_set():
             return _not_started(cancel.reason, Ending.CANCELLED)
         try:
@@ -61,22 +59,19 @@ class CommandHost:
             return _not_started(_reason(error))
         run = _Run(family, command, self._settings, on_output)
         self._running.add(run)
-        forget = cancel.on_set(lambda: run.end(Ending.CANCELLED))
-        if self._is_stopped:  # meanwhile: starting a program lets others run
-            run.end(Ending.CANCELLED)
+        forgets = [each.on_set(lambda: run.end(Ending.CANCELLED)) for each in (cancel, self._stop)]
         try:
             run.watch()
         finally:
-            forget()
+            for forget in forgets:
+                forget()
             family.release()
             self._running.discard(run)
         return run.result(round((self._clock.monotonic_s() - started) * 1000))
 
     def stop(self, timeout_s: float) -> None:
         """Refuse new commands and end the running ones; returns when they are gone or the time is over."""
-        self._is_stopped = True
-        for run in list(self._running):
-            run.end(Ending.CANCELLED)
+        self._stop.set("fermix is stopping")
         self._await_none(timeout_s / 2)
         for run in list(self._running):
             run.kill()
@@ -190,13 +185,9 @@ class _Run:
     def _tell(self, chunk: bytes) -> None:
         if self._on_output is None or not (text := self._decoder.decode(chunk)):
             return
-        limit = gevent.Timeout(self._settings.reader_timeout_s)
-        try:
-            with limit:
-                self._on_output(text)
-        except gevent.Timeout as over:
-            if over is not limit:  # the turn's own, around us
-                raise
+        with at_most(self._settings.reader_timeout_s) as limit:
+            self._on_output(text)
+        if limit.is_over:
             self._on_output = None
             self.end(Ending.STALLED)
 

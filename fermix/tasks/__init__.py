@@ -2,7 +2,7 @@
 
 from fermix.tasks.cancel import Cancel
 from fermix.tasks.child import Child, ChildSpec, Restart, Service, Strategy
-from fermix.tasks.deadline import Deadline, time_limit
+from fermix.tasks.deadline import Deadline, at_most, time_limit
 from fermix.tasks.group import Task, TaskGroup, sleep
 from fermix.tasks.pool import ThreadPool
 
@@ -17,6 +17,7 @@ __all__ = [
     "Task",
     "TaskGroup",
     "ThreadPool",
+    "at_most",
     "sleep",
     "time_limit",
 ]

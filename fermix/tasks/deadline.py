@@ -47,3 +47,24 @@ def time_limit(seconds: float, what: str) -> Iterator[None]:
     """
     with gevent.Timeout(seconds, DeadlineExceeded(f"{what} took longer than {seconds:g} s.")):
         yield
+
+
+@dataclass(slots=True)
+class Limit:
+    """How `at_most` went."""
+
+    is_over: bool = False
+    """Whether the block was ended before its end."""
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[Limit]:
+    """Run the block for at most `seconds`; then it ends at its next switch, without an error."""
+    limit, timeout = Limit(), gevent.Timeout(seconds)
+    try:
+        with timeout:
+            yield limit
+    except gevent.Timeout as over:
+        if over is not timeout:  # one around us
+            raise
+        limit.is_over = True

@@ -9,7 +9,7 @@ from typing import Any
 
 import gevent
 
-from fermix.tasks.deadline import Deadline
+from fermix.tasks.deadline import Deadline, at_most
 
 log = logging.getLogger(__name__)
 
@@ -88,13 +88,8 @@ class TaskGroup:
     def stop(self, timeout_s: float) -> bool:
         """End every task at its next switch; whether all were gone within `timeout_s`."""
         greenlets = [task._greenlet for task in self._tasks if task._greenlet is not gevent.getcurrent()]
-        limit = gevent.Timeout(timeout_s)
-        try:
-            with limit:
-                gevent.killall(greenlets, block=True)
-        except gevent.Timeout as over:
-            if over is not limit:  # one around us
-                raise
+        with at_most(timeout_s):
+            gevent.killall(greenlets, block=True)
         for task in [task for task in self._tasks if task.is_done]:
             self._tasks.discard(task)
         return not self._tasks

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar, cast
 
 import gevent.threadpool
 
-from fermix.tasks.deadline import time_limit
+from fermix.tasks.deadline import at_most, time_limit
 
 Result = TypeVar("Result")
 
@@ -27,9 +27,11 @@ class ThreadPool:
             outcome = self._pool.spawn(_Outcome, work).get()
         return cast(_Outcome[Result], outcome).value()
 
-    def stop(self) -> None:
-        """Wait for nothing new; running calls finish by themselves."""
-        self._pool.kill()
+    def stop(self, timeout_s: float = 5.0) -> bool:
+        """End the threads; whether all calls had finished in time. One that still runs keeps its thread."""
+        with at_most(timeout_s) as limit:
+            self._pool.kill()
+        return not limit.is_over
 
 
 class _Outcome(Generic[Result]):

@@ -163,7 +163,16 @@ def test_pool_call_that_takes_too_long_is_given_up() -> None:
     with pytest.raises(DeadlineExceeded, match="Blocking work took longer"):
         pool.run(lambda: block_thread(0.3), timeout_s=0.05)
     assert pool.run(lambda: 5, timeout_s=5) == 5
-    pool.stop()
+    assert pool.stop()
+
+
+def test_pool_is_stopped_in_time_though_a_call_does_not_end() -> None:
+    pool = ThreadPool(1)
+    with pytest.raises(DeadlineExceeded):
+        pool.run(lambda: block_thread(0.5), timeout_s=0.01)
+
+    assert not pool.stop(0.05)
+    assert pool.stop(5.0)
 
 
 def test_time_limit_around_a_pool_call_is_not_mistaken_for_its_own() -> None:
