@@ -37,6 +37,9 @@ _LOOK_S = 1.0
 _QUICK_STOP_S = 2.0
 """How long a worker gets after a second request to stop."""
 
+_SPAWN_AGAIN_S = 1.0
+"""How long a machine that has no room for a worker is left alone."""
+
 _REAP_S = 1.0
 """How long a killed worker may take to be gone."""
 
@@ -156,7 +159,11 @@ class DaemonArbiter(Arbiter):
     def manage_workers(self) -> None:
         self.launch.places.look()
         if not self.WORKERS and not self._is_stopping and time.monotonic() >= self._next_spawn_s:
-            self.spawn_worker()
+            try:
+                self.spawn_worker()
+            except OSError as error:  # out of processes, descriptors or memory; they come back
+                log.error("A worker cannot be started: %s", error)
+                self._next_spawn_s = time.monotonic() + _SPAWN_AGAIN_S
 
     def spawn_worker(self) -> int:
         self.worker_age += 1

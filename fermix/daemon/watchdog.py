@@ -29,6 +29,7 @@ class Heartbeat:
         self._blocked_s = blocked_log_ms / 1000
         self._log_fd = log_fd
         self._tasks = TaskGroup("heartbeat")
+        self._is_wound = True
 
     def start(self) -> None:
         faulthandler.enable(file=self._log_fd())  # a crash in C says where, too
@@ -42,8 +43,18 @@ class Heartbeat:
         while True:
             self._notify()
             wound_s = time.monotonic()
-            faulthandler.dump_traceback_later(self._blocked_s, file=self._log_fd())
+            self._wind()
             sleep(min(BEAT_S, self._blocked_s / 2))
             silence_s = time.monotonic() - wound_s
             if silence_s >= self._blocked_s:
                 log.warning("The hub did not turn for %d ms; the stacks above say where", silence_s * 1000)
+
+    def _wind(self) -> None:
+        """A machine out of processes or memory starts no thread for this: the beat goes on without it."""
+        was_wound, self._is_wound = self._is_wound, True
+        try:
+            faulthandler.dump_traceback_later(self._blocked_s, file=self._log_fd())
+        except RuntimeError as error:
+            self._is_wound = False
+            if was_wound:
+                log.warning("What blocks the hub is not logged for now: %s", error)
