@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+from io import FileIO
 from pathlib import Path
 
 from fermix.clock import Clock
@@ -18,6 +19,7 @@ LIMIT_BYTES = 64 * 1024 * 1024
 """Largest file one message may bring."""
 KEPT_MS = 86_400_000
 """An upload nobody named in a message is removed a day later."""
+SWEEP_PAUSE_MS = 3_600_000
 TIMEOUT_S = 60.0
 NAME_BYTES = 200
 """Longest name given to a file; file systems take 255 bytes."""
@@ -32,6 +34,7 @@ class Blobs:
         self._home = home
         self._clock = clock
         self._pool = pool
+        self._next_sweep_ms = 0
 
     def add(self, blob_id: str | None, piece: bytes) -> tuple[str, int]:
         """Append a piece to an upload, None begins one; its id and size so far.
@@ -40,6 +43,8 @@ class Blobs:
         """
         if blob_id is None:
             chosen, must_exist = new_id(self._clock.now_ms()), False
+            if self._clock.now_ms() >= self._next_sweep_ms:
+                self._pool.run(self.sweep, timeout_s=TIMEOUT_S)
         else:
             chosen, must_exist = blob_id, True
         path = self._path(chosen)
@@ -69,7 +74,8 @@ class Blobs:
         return Attachment(str(target), target.name, media_type[:100], size)
 
     def sweep(self) -> None:
-        """Remove uploads that no message took."""
+        """Remove uploads that no message took; done again by itself once an hour while files come."""
+        self._next_sweep_ms = self._clock.now_ms() + SWEEP_PAUSE_MS
         if not self._home.blobs.is_dir():
             return
         oldest_s = (self._clock.now_ms() - KEPT_MS) / 1000
@@ -96,17 +102,29 @@ def clean_name(name: str) -> str:
 
 def _append(path: Path, piece: bytes, must_exist: bool) -> int:
     flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-    if not must_exist:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        flags |= os.O_CREAT | os.O_EXCL
     try:
-        with os.fdopen(os.open(path, flags, 0o600), "ab") as file:
-            size = file.tell() + len(piece)
-            if size > LIMIT_BYTES:
-                raise UsageError(f"The file is over {LIMIT_BYTES} bytes, the most one message may bring.")
-            file.write(piece)
-            return size
+        if not must_exist:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            flags |= os.O_CREAT | os.O_EXCL
+        with os.fdopen(os.open(path, flags, 0o600), "ab", buffering=0) as file:
+            return _add_whole(file, piece)
     except FileNotFoundError as error:
         raise UsageError(f"No upload {path.name!r} is waiting; begin again.") from error
     except OSError as error:
         raise OwnerError(f"Cannot store the upload: {error.strerror}.") from error
+
+
+def _add_whole(file: FileIO, piece: bytes) -> int:
+    """The new size; of a piece that does not fit nothing stays, so that it can be sent again."""
+    before = file.seek(0, os.SEEK_END)
+    size = before + len(piece)
+    if size > LIMIT_BYTES:
+        raise UsageError(f"The file is over {LIMIT_BYTES} bytes, the most one message may bring.")
+    try:
+        left = memoryview(piece)
+        while left:
+            left = left[file.write(left) :]
+    except OSError:
+        file.truncate(before)
+        raise
+    return size

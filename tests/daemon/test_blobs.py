@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,6 +53,34 @@ def test_upload_over_the_limit_is_refused_and_what_is_there_stays(blobs: Blobs, 
     with pytest.raises(UsageError, match=f"over {LIMIT_BYTES} bytes"):
         blobs.add(blob_id, b"z")
     assert (home.blobs / blob_id).stat().st_size == LIMIT_BYTES
+
+
+def test_piece_that_finds_no_room_can_be_sent_again(blobs: Blobs, home: Home) -> None:
+    blob_id, _ = blobs.add(None, b"one ")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (6, before[1]))
+    try:
+        with pytest.raises(OwnerError, match="Cannot store the upload"):
+            blobs.add(blob_id, b"two ")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    blobs.add(blob_id, b"two ")
+
+    assert (home.blobs / blob_id).read_bytes() == b"one two "
+
+
+def test_abandoned_uploads_go_while_the_daemon_runs(home: Home) -> None:
+    pool, clock = ThreadPool(2), FakeClock()
+    blobs = Blobs(home, clock=clock, pool=pool)
+    old_id, _ = blobs.add(None, b"old")
+    os.utime(home.blobs / old_id, (clock.ms / 1000, clock.ms / 1000))
+
+    clock.ms += KEPT_MS + 1
+    new_id, _ = blobs.add(None, b"new")
+    pool.stop()
+
+    assert [path.name for path in home.blobs.iterdir()] == [new_id]
 
 
 def test_link_in_place_of_an_upload_is_not_followed(blobs: Blobs, home: Home, tmp_path: Path) -> None:
