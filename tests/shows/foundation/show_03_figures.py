@@ -1,4 +1,4 @@
-"""Every figure of the benchmarks within its target: starts, memory, latency, a thousand conversations, sizes."""
+"""Every figure within its target: starts, memory, latency, a thousand conversations, growth, sizes."""
 
 from __future__ import annotations
 
