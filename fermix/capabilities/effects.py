@@ -117,7 +117,6 @@ class Effects:
             environment=self._environment,
             timeout_s=effect.timeout_s,
             limits=self._limits,
-            turn_id=turn.id,
             standing=turn.standing,
         )
         return self._commands.run(command, turn.cancel, on_output)

@@ -54,8 +54,6 @@ class Setting:
 
     name: str
     kind: Kind
-    is_optional: bool
-    """Whether leaving it out means None."""
     default: object
     declared: Declared
 
@@ -144,12 +142,11 @@ def section(name: str, *, is_named: bool = False) -> Callable[[C], C]:
             declared = each.metadata.get(_DECLARED)
             if declared is None:
                 raise TypeError(f"{make.__name__}.{each.name} is not declared with setting(...)")
-            kind, is_optional = _kind(f"{make.__name__}.{each.name}", hints[each.name], declared)
+            kind = _kind(f"{make.__name__}.{each.name}", hints[each.name], declared)
             settings.append(
                 Setting(
                     name=each.name,
                     kind=kind,
-                    is_optional=is_optional,
                     default=each.default,
                     declared=declared,
                 )
@@ -172,19 +169,15 @@ def section_of(make: type) -> Section:
     return described
 
 
-def _kind(where: str, hint: object, declared: Declared) -> tuple[Kind, bool]:
-    is_optional = False
+def _kind(where: str, hint: object, declared: Declared) -> Kind:
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
         members = [each for each in typing.get_args(hint) if each is not type(None)]
-        is_optional = len(members) < len(typing.get_args(hint))
         if len(members) == 1:
             hint = members[0]
     if hint is str:
-        return (
-            Kind.REFERENCE if declared.is_secret else Kind.ID if declared.is_id else Kind.TEXT
-        ), is_optional
+        return Kind.REFERENCE if declared.is_secret else Kind.ID if declared.is_id else Kind.TEXT
     if hint == tuple[str, ...]:
-        return (Kind.IDS if declared.is_id else Kind.TEXTS), is_optional
+        return Kind.IDS if declared.is_id else Kind.TEXTS
     plain: dict[object, Kind] = {
         int: Kind.INTEGER,
         float: Kind.NUMBER,
@@ -194,4 +187,4 @@ def _kind(where: str, hint: object, declared: Declared) -> tuple[Kind, bool]:
     kind = plain.get(hint)
     if kind is None:
         raise TypeError(f"{where}: {hint!r} is not a type a setting can have")
-    return kind, is_optional
+    return kind

@@ -44,7 +44,6 @@ class Command:
     stdin: bytes = b""
     """Written to it, then closed; empty is /dev/null."""
     limits: Limits = NO_LIMITS
-    turn_id: str = "-"
     standing: Standing = LEAST
     """Of the turn it runs for; what its processes ask of the daemon is judged by it, unattended."""
 
