@@ -102,7 +102,13 @@ class Outbox:
             return False
         events.emit("outbox.sent", turn_id=turn_id)
         events.emit("inbox.delivered", turn_id=turn_id)
-        self._on_delivered(turn_id)
+        try:
+            self._on_delivered(turn_id)
+        except StoreError:
+            # The reader's word is kept; what follows it must not wait for a next life to be done.
+            self._tasks.start(
+                lambda: self._insist(f"Turn {turn_id}", lambda: self._on_delivered(turn_id)), name=turn_id
+            )
         return True
 
     def recover(self, unread_reply_days: int) -> None:
@@ -166,14 +172,14 @@ class Outbox:
     def _is_out(self, channel: Channel, chunk: Chunk, pause_s: float) -> bool:
         """One attempt; False, after a pause, when there must be another."""
         is_durable = not channel.can_tell_duplicates
-        self._insist(chunk, lambda: self._write(_SENDING, chunk, durable=is_durable))
+        self._insist(f"Chunk {chunk.id}", lambda: self._write(_SENDING, chunk, durable=is_durable))
         events.emit("outbox.sending", turn_id=chunk.turn_id, chunk_id=chunk.id)
         try:
             delivery = channel.send(chunk)
         except SendFailed as failure:
             log.warning("Chunk %s was not taken by %s: %s", chunk.id, channel.name, failure)
             # pending again: a crash in the pause must not make it look as if it might be there
-            self._insist(chunk, lambda: self._write(_NOT_SENT, chunk, durable=is_durable))
+            self._insist(f"Chunk {chunk.id}", lambda: self._write(_NOT_SENT, chunk, durable=is_durable))
             sleep(min(failure.retry_after_s or pause_s, LONGEST_PAUSE_S))
             return False
         except Exception:
@@ -182,13 +188,13 @@ class Outbox:
             if channel.can_tell_duplicates:
                 sleep(pause_s)
                 return False
-            self._insist(chunk, lambda: self._settle(chunk, "uncertain"))
+            self._insist(f"Chunk {chunk.id}", lambda: self._settle(chunk, "uncertain"))
             return True
         if delivery is Delivery.SENT:
-            self._insist(chunk, lambda: self._settle(chunk, "sent"))
+            self._insist(f"Chunk {chunk.id}", lambda: self._settle(chunk, "sent"))
         return True
 
-    def _insist(self, chunk: Chunk, write: Callable[[], object]) -> None:
+    def _insist(self, what: str, write: Callable[[], object]) -> None:
         """Write until the database takes it; what was sent must not be sent again for its sake."""
         pause_s = 1.0
         while True:
@@ -196,7 +202,7 @@ class Outbox:
                 write()
                 return
             except StoreError as failure:
-                log.warning("Chunk %s waits for the database: %s", chunk.id, failure)
+                log.warning("%s waits for the database: %s", what, failure)
                 sleep(pause_s)
                 pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
 

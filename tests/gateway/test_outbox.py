@@ -6,6 +6,7 @@ import sqlite3
 
 import pytest
 
+from fermix import events
 from fermix.channels.port import SendFailed
 from fermix.db.settings import DatabaseSettings
 from fermix.gateway.authorizer import ChannelAccess
@@ -84,6 +85,28 @@ def test_deferred_reply_is_delivered_by_the_readers_word(open_office) -> None:
 
     assert states(office) == (["committed"], ["sent"])
     assert not office.outbox.confirm(entry.turn_id, channel="local")
+
+
+def test_readers_word_is_committed_when_the_database_fails_right_behind_it(open_office, tmp_path) -> None:
+    office = open_office("hi", db=DatabaseSettings(busy_timeout_ms=10))
+    entry = office.submit()
+    office.done(entry)
+    until("it to be there for the reader", lambda: states(office)[1] == ["sending"])
+    other = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
+
+    def hold(name: str, fields: dict[str, object]) -> None:
+        if name == "inbox.delivered":
+            other.execute("BEGIN IMMEDIATE")
+
+    events.set_sink(hold)
+    try:
+        assert office.outbox.confirm(entry.turn_id, channel="local")
+    finally:
+        events.set_sink(None)
+    assert states(office) == (["delivered"], ["sent"])
+    other.close()
+
+    until("it to be committed", lambda: is_settled(office))
 
 
 def test_word_of_a_local_reader_does_not_settle_another_channels_reply(open_office) -> None:
