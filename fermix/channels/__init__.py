@@ -1,4 +1,4 @@
 """Ways people reach fermix; each is a folder of its own and one row in this table."""
 
 CHANNELS = {"local": "fermix.channels.local:LocalChannel"}
-"""Channel name → where its class is; opened only when the channel is on."""
+"""Channel name → where its class is; `daemon.parts` makes them."""

@@ -42,7 +42,7 @@ class RuntimePort(DaemonControl, Protocol):
         ...
 
     def reload(self) -> None:
-        """Read the settings again; parts whose settings did not change keep running."""
+        """Read the settings again and say what changed; a bad file changes nothing."""
         ...
 
     def ripcord(self) -> None:

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import cast
 
 from fermix import events
 from fermix.agent.loop import Agent
@@ -15,7 +16,8 @@ from fermix.capabilities.invoke import invoke
 from fermix.capabilities.registry import Registry
 from fermix.capabilities.tool import Tool
 from fermix.capabilities.turn import TurnFacts
-from fermix.channels.local import LocalChannel
+from fermix.channels import CHANNELS
+from fermix.channels.port import Channel
 from fermix.clock import Clock
 from fermix.conversations import ConversationStore, Histories
 from fermix.daemon.blobs import Blobs
@@ -24,6 +26,7 @@ from fermix.daemon.folders import folder_of, root_of
 from fermix.daemon.sections import Settings
 from fermix.db import Database
 from fermix.errors import StoreGone
+from fermix.gateway.authorizer import LOCAL
 from fermix.gateway.gateway import Gateway
 from fermix.gateway.inbox import Inbox, InboxEntry
 from fermix.gateway.outbox import Outbox
@@ -33,7 +36,7 @@ from fermix.gateway.watch import Watch
 from fermix.ipc.server import ControlServer
 from fermix.paths import Home
 from fermix.process import CommandHost, GroupLedger, Helper, child_environment
-from fermix.providers.build import build
+from fermix.providers.build import build, load
 from fermix.providers.port import Provider
 from fermix.providers.vendors.vendor import Parts
 from fermix.secrets import Redactor, SecretStores
@@ -129,7 +132,7 @@ class WorkerParts:
         around = self._around
         db, clock = self.db, around.clock
         inbox = Inbox(db, clock)
-        outbox = Outbox(db, channels={"local": LocalChannel()}, clock=clock, on_delivered=inbox.commit)
+        outbox = Outbox(db, channels=_channels(), clock=clock, on_delivered=inbox.commit)
         conversations = ConversationStore(db, clock)
         watch = Watch()
         turns = Turns(
@@ -161,7 +164,7 @@ class WorkerParts:
             replay=Replay(db, inbox=inbox, conversations=conversations),
             conversations=conversations,
             blobs=blobs,
-            confirm=partial(outbox.confirm, channel=LocalChannel.name),
+            confirm=partial(outbox.confirm, channel=LOCAL),
             status=around.status,
             stop=around.stop,
             clock=clock,
@@ -226,6 +229,10 @@ def specs_of(parts: WorkerParts) -> Iterable[tuple[str, Callable[[], Child]]]:
         ("gateway", parts.start_gateway),
         ("control", parts.start_control),
     )
+
+
+def _channels() -> dict[str, Channel]:
+    return {name: cast(Callable[[], Channel], load(path))() for name, path in CHANNELS.items()}
 
 
 def _record(effect: Effect, turn: TurnFacts) -> None:
