@@ -179,6 +179,7 @@ class WorkerParts:
             self._control.methods(),
             settings=self._around.settings.control,
             standing_of=self.commands.standing_of,
+            redact=self._around.redactor.redact,
         )
         return self.server.start()
 

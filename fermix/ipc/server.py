@@ -113,9 +113,14 @@ class ControlServer:
         *,
         settings: ControlSettings,
         standing_of: Callable[[int], Standing | None],
+        redact: Callable[[str], str],
     ) -> None:
-        """`standing_of`: what a process may that a turn of ours started; None for any other process."""
+        """`standing_of`: what a process may that a turn of ours started; None for any other process.
+
+        `redact` takes secrets out of what refusals say.
+        """
         self._standing_of = standing_of
+        self._redact = redact
         self._listener = listener
         self._methods = methods
         self._settings = settings
@@ -268,7 +273,8 @@ class ControlServer:
         return method.run(params, Call(connection.peer, connection.send, request.id))
 
     def _refuse(self, connection: _Connection, request_id: str | int | None, error: FermixError) -> None:
-        answer = {"code": error.code, "message": error.message, "hint": error.hint}
+        hint = self._redact(error.hint) if error.hint else None
+        answer = {"code": error.code, "message": self._redact(error.message), "hint": hint}
         try:
             connection.send({"id": request_id, "error": answer})
         except OSError as gone:

@@ -44,6 +44,7 @@ class Service:
             methods,
             settings=ControlSettings(**settings),
             standing_of=lambda pid: None,
+            redact=lambda text: text.replace("hunter2", "***"),
         ).start()
 
     def wait(self, params: Words, call: Call) -> Mapping[str, object]:

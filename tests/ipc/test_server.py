@@ -144,3 +144,9 @@ def test_other_users_process_is_refused(serve) -> None:
     said = subprocess.run(argv, capture_output=True, timeout=20, check=True).stdout
 
     assert b"not_owner" in said
+
+
+def test_refusal_shows_no_secret(serve) -> None:
+    answer = serve().client().ask("refuse", words="the key hunter2")
+
+    assert answer["error"]["message"] == "Not 'the key ***'."
