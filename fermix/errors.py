@@ -9,7 +9,8 @@ FermixError                  has a stable `code`, a message and a `hint` (the co
 │   ├── LeaseHeld            another fermix serves this home
 │   ├── RestartsExceeded     a part of the daemon failed too often
 │   ├── AddressUnavailable   an address or socket path fermix must listen on cannot be used
-│   ├── StoreError           StoreFull · StoreBusy · StoreGone · StoreCorrupt · SchemaNewer · StoreClosed
+│   ├── StoreError           StoreFull · StoreBusy · StoreFailing · StoreGone · StoreCorrupt ·
+│   │                        SchemaNewer · StoreClosed
 │   ├── ProtocolError        a frame or request on the control socket was refused
 │   ├── HelperFailed         a helper process did not start, or ended without being told to
 │   └── ProviderError        a model provider cannot be used at all
@@ -135,6 +136,12 @@ class StoreBusy(StoreError):
     """Another process holds the database."""
 
     code = "store_busy"
+
+
+class StoreFailing(StoreError):
+    """The disk or the file of the database refuses; nothing of the write was kept."""
+
+    code = "store_failing"
 
 
 class StoreGone(StoreError):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import peewee
 
-from fermix.errors import StoreBusy, StoreCorrupt, StoreError, StoreFull
+from fermix.errors import StoreBusy, StoreCorrupt, StoreError, StoreFailing, StoreFull
 
 
 def translated(error: BaseException, path: Path) -> BaseException:
@@ -38,7 +38,7 @@ def _meaning(native: sqlite3.Error, name: str, path: Path) -> StoreError | None:
             hint=f"See which one: fuser '{path}'",
         )
     if primary in ("IOERR", "READONLY", "CANTOPEN", "PERM", "AUTH", "NOLFS", "PROTOCOL", "NOMEM"):
-        return StoreError(
+        return StoreFailing(
             f"The database '{path}' cannot be used ({native}; {name}).",
             hint=f"Check owner, mode and disk: ls -l '{path}'; df -h '{path.parent}'",
         )

@@ -22,7 +22,7 @@ from fermix.channels.port import Chunk
 from fermix.clock import Clock
 from fermix.conversations import ConversationStore, Histories
 from fermix.db import Connection, Database
-from fermix.errors import Cancelled, StoreBusy, StoreClosed, StoreError, StoreFull
+from fermix.errors import Cancelled, StoreBusy, StoreClosed, StoreError, StoreFailing, StoreFull
 from fermix.gateway.inbox import Inbox, InboxEntry
 from fermix.gateway.outbox import Outbox
 from fermix.gateway.publish import ProgressLine, done, publish, publish_steps
@@ -306,7 +306,7 @@ class Turns:
         self._conversations.append(connection, turn.conversation_id, turn.entry.turn_id, messages)
 
     def _durably(self, turn: RunningTurn, work: Callable[[Connection], Result]) -> Result:
-        """Commit, waiting while the disk is full or another process holds the database.
+        """Commit, waiting while the disk is full or fails or another process holds the database.
 
         What was accepted is not dropped for that. Raises: StoreError, StoreClosed.
         """
@@ -314,7 +314,7 @@ class Turns:
         while True:
             try:
                 return self._db.write(work, durable=True)
-            except (StoreFull, StoreBusy) as failure:
+            except (StoreFull, StoreBusy, StoreFailing) as failure:
                 log.error("Turn %s waits: %s", turn.entry.turn_id, failure)
                 turn.log.publish("notice", text=f"{failure} This answer waits for it.")
                 sleep(pause_s)

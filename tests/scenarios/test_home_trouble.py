@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sqlite3
 
 import pytest
 
 from fermix.errors import FermixError
-from tests.bot import Bot, Model, running, wait_for
+from tests.bot import Bot, Model, collect, fresh_id, running, wait_for
 from tests.states import rows
 
 ECHO = {"rules": [{"when": "", "then": [{"say": "You said: {text}"}]}]}
@@ -103,3 +104,24 @@ def test_daemon_is_ready_again_once_the_database_is_free() -> None:
     finally:
         bot.close()
         model.close()
+
+
+def test_running_turn_waits_for_a_disk_that_fails_and_ends_when_it_works_again() -> None:
+    script = {"rules": [{"when": "", "then": [{"say": "You said: {text}", "first_delay_ms": 400}]}]}
+    with running(script) as bot, bot.connect() as connection:
+        bot.say("before")
+        most = max(path.stat().st_size for path in bot.home.glob("memory.db*"))
+        stream = iter(connection.stream("message", {"text": "meanwhile", "client_id": fresh_id()}, 30.0))
+        wait_for("the turn to begin", lambda: next(stream).name == "phase_change")
+        whole = resource.prlimit(bot.worker, resource.RLIMIT_FSIZE)
+        resource.prlimit(bot.worker, resource.RLIMIT_FSIZE, (most, whole[1]))
+
+        wait_for("the turn to wait", lambda: next(stream).name == "notice")
+        with pytest.raises(FermixError) as refused:
+            bot.say("refused", session="other")
+        resource.prlimit(bot.worker, resource.RLIMIT_FSIZE, whole)
+
+        assert refused.value.code == "store_failing"
+        assert collect(stream).text == "You said: meanwhile"
+        assert bot.say("after").text == "You said: after"
+        assert bot.status()["state"] == "ready"
