@@ -84,7 +84,7 @@ class CommandHost:
             sleep(0.01)
 
     def standing_of(self, pid: int) -> Standing | None:
-        """The standing a process has because one of our commands started it; None when none did."""
+        """What a process may that one of our commands may have started; None when none did."""
         return self._ledger.standing_of(pid)
 
 

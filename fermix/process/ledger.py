@@ -136,9 +136,12 @@ class GroupLedger:
     def standing_of(self, pid: int) -> Standing | None:
         """The standing of the command above a process, unattended; None when it is not below us.
 
-        A process below this daemon but below no known command gets the least standing.
+        A process below this daemon but below no known command gets the least standing, and so does one
+        that is gone already: nobody can tell any more who started it.
         """
         chain = proc.ancestors(pid)
+        if not chain:
+            return Standing()
         for ancestor in chain:
             if group := self._groups.get(ancestor):
                 return group.standing.narrowed(Standing(group.standing.trust, attended=False))

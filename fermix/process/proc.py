@@ -9,6 +9,9 @@ import os
 from dataclasses import dataclass
 from functools import cache
 
+_WALKS = 3
+"""How often a line of ancestors is followed again when one of them ended meanwhile."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProcessFacts:
@@ -59,12 +62,29 @@ def name_of(pid: int) -> str:
 
 
 def ancestors(pid: int) -> list[int]:
-    """`pid`, its parent and so on up to the first process."""
-    chain: list[int] = []
-    while pid > 0 and pid not in chain and (facts := look(pid)) is not None:
-        chain.append(pid)
-        pid = facts.parent
-    return chain
+    """`pid`, its parent and so on up to the first process, or to one that is hidden from us.
+
+    Empty when it is gone, or when the line could not be followed since others in it keep ending.
+    """
+    for _ in range(_WALKS):
+        chain: list[int] = []
+        above = pid
+        while above > 0 and above not in chain and (facts := look(above)) is not None:
+            chain.append(above)
+            above = facts.parent
+        if chain and (above == 0 or _exists(above)):
+            return chain
+    return []
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 @cache

@@ -179,4 +179,12 @@ def test_a_process_of_the_owner_has_no_standing_from_us(tmp_path: Path) -> None:
 
     assert ledger.standing_of(os.getppid()) is None
     assert ledger.standing_of(os.getpid()) is None
-    assert ledger.standing_of(4_194_303) is None
+
+
+def test_a_process_that_is_gone_has_the_least_standing_since_nobody_can_tell_whose_it_was(
+    tmp_path: Path,
+) -> None:
+    gone = subprocess.Popen(["/bin/true"])
+    gone.wait(10)
+
+    assert GroupLedger(tmp_path / "run.groups").standing_of(gone.pid) == Standing()
