@@ -18,7 +18,7 @@ from fermix.cli.options import examples, json_option, own_home, print_json
 from fermix.cli.outgoing import joined_text, message, read_piped, upload
 from fermix.cli.reply import ReplyText
 from fermix.cli.terminal import escaped, is_terminal, say
-from fermix.cli.turn import PATIENCE_S, Interrupts, check_completed, follow
+from fermix.cli.turn import PATIENCE_S, Interrupts, answer_of, check_completed, follow
 from fermix.cli.waiting import Waiting
 from fermix.errors import FermixError, UsageError
 from fermix.ipc.client import Event
@@ -73,7 +73,7 @@ def command(
     view = AskView(is_silent=as_json)
     with contextlib.closing(watch), Interrupts() as interrupts:
         try:
-            result = follow(watch, view, interrupts, deadline=deadline)
+            result = follow(watch, view, interrupts, deadline=deadline, timeout_s=timeout_s)
         except BaseException:
             view.close()
             raise
@@ -137,7 +137,7 @@ class AskView:
 
     def finish(self, result: dict[str, Any]) -> None:
         """Write what of the reply is not written yet, and end its line."""
-        self._add(self._reply.finish(str(result.get("text") or "")))
+        self._add(self._reply.finish(answer_of(result)))
         self.close()
         sys.stdout.flush()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from datetime import datetime
@@ -28,7 +29,9 @@ def command(session: str | None, is_new: bool) -> None:
     """
     if is_new and session is not None:
         raise UsageError("--new and --session exclude each other.", hint="fermix chat --help")
-    chosen = f"chat-{datetime.now().astimezone():%Y%m%d-%H%M%S}" if is_new else session or "main"
+    # The process id tells chats apart that begin in the same second.
+    own = f"chat-{datetime.now().astimezone():%Y%m%d-%H%M%S}-{os.getpid()}"
+    chosen = own if is_new else session or "main"
     chat(own_home(), chosen)
 
 

@@ -9,7 +9,7 @@ import click
 
 from fermix.cli.config_view import as_toml, read_settings, shown_settings
 from fermix.cli.failure import Failure, show_failure
-from fermix.cli.options import examples, json_option, own_home, print_json
+from fermix.cli.options import Group, examples, json_option, own_home, print_json
 from fermix.config import values
 from fermix.config.edits import Edit
 from fermix.config.home import prepare_home
@@ -19,7 +19,10 @@ from fermix.daemon.sections import SCHEMA, find_problems, user_home
 from fermix.errors import SettingUnknown
 
 
-@click.group(epilog=examples("fermix config show --defaults", "fermix config set gateway.running_turns 16"))
+@click.group(
+    cls=Group,
+    epilog=examples("fermix config show --defaults", "fermix config set gateway.running_turns 16"),
+)
 def group() -> None:
     """Read and change settings.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import subprocess
 import time
@@ -46,7 +47,7 @@ def launch(home: Home, *words: str) -> Launched:
         log = os.open(home.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as exc:
         raise OwnerError(
-            f"The home '{home.root}' cannot be written: {exc.strerror}.",
+            f"The home '{home.root}' cannot be written: {_reason(exc)}.",
             hint="set FERMIX_HOME to a folder of yours",
         ) from exc
     position = tail_position(home.log)
@@ -66,6 +67,10 @@ def launch(home: Home, *words: str) -> Launched:
     finally:
         os.close(log)
     return Launched(process, home.log, position)
+
+
+def _reason(exc: OSError) -> str:
+    return f"'{exc.filename}' is not a folder" if isinstance(exc, FileExistsError) else str(exc.strerror)
 
 
 def wait_until_ready(
@@ -131,10 +136,16 @@ def _ending(exit_code: int) -> str:
 
 
 def _start_failed(message: str, launched: Launched) -> OwnerError:
-    """The daemon's own words for it where it had some, else the last lines of its log."""
+    """The daemon's own words and hint for it where it had some, else the last lines of its log."""
     lines = [line for line in read_from(launched.log, launched.log_position) if line.strip()]
     spoken = [number for number, line in enumerate(lines) if line.startswith("fermix: ")]
-    shown = lines[spoken[-1] :] if spoken else lines
-    told = OwnerError("\n  ".join([message, *shown[-_LOG_LINES:]]), hint="fermix logs -n 50")
+    hint = "fermix logs -n 50"
+    if spoken:
+        first, *rest = lines[spoken[-1] :]
+        hints = [line.strip() for line in itertools.takewhile(lambda line: line.startswith("  "), rest)]
+        shown, hint = [first.removeprefix("fermix: ")], "\n  ".join(hints) or hint
+    else:
+        shown = lines[-_LOG_LINES:]
+    told = OwnerError("\n  ".join([message, *shown]), hint=hint)
     told.code = "start_failed"
     return told

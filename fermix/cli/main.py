@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Sequence
 
 import click
@@ -89,11 +90,29 @@ def _run(words: list[str]) -> int | None:
     except click.Abort as exc:
         raise KeyboardInterrupt from exc
     except click.ClickException as exc:
-        path = exc.ctx.command_path if isinstance(exc, click.UsageError) and exc.ctx else "fermix"
-        raise UsageError(_sentence(exc.format_message()), hint=f"{path} --help") from exc
+        raise UsageError(
+            _sentence(exc.format_message()), hint=f"{_command_path(exc, words)} --help"
+        ) from exc
     return status if isinstance(status, int) else None
+
+
+def _command_path(exc: click.ClickException, words: list[str]) -> str:
+    """The command that was asked for; click forgets it for an option that lacks its value."""
+    if isinstance(exc, click.UsageError) and exc.ctx:
+        return exc.ctx.command_path
+    return f"fermix {words[0]}" if words and words[0] in COMMANDS else "fermix"
+
+
+_CLICK_WORDS = (
+    (re.compile(r"is not a valid float range\b"), "is not a number"),
+    (re.compile(r"is not a valid integer range\b"), "is not a whole number"),
+    (re.compile(r"\.? \((Did you mean [^()]*\?)\)\.?$"), r". \1"),
+)
+"""What click says, and how a person says it."""
 
 
 def _sentence(message: str) -> str:
     text = " ".join(message.split())
+    for pattern, words in _CLICK_WORDS:
+        text = pattern.sub(words, text)
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")

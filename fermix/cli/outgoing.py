@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from fermix.cli.waiting import Waiting
-from fermix.errors import OwnerError, UsageError
+from fermix.errors import FermixError, OwnerError, UsageError
 from fermix.ids import new_id
 from fermix.ipc.client import Connection
 from fermix.ipc.frames import BLOB_CHUNK_BYTES
@@ -68,7 +68,7 @@ def upload(connection: Connection, path: Path, *, is_silent: bool) -> dict[str, 
             while True:
                 chunk = file.read(BLOB_CHUNK_BYTES)
                 params = {"blob_id": blob_id, "data": base64.b64encode(chunk).decode()}
-                answer = connection.call("blob", params, _CHUNK_TIMEOUT_S)
+                answer = _sent(connection, params, path)
                 blob_id = str(answer.get("blob_id") or "")
                 sent += len(chunk)
                 waiting.what = f"sending {path.name} {100 * sent // size if size else 100} %"
@@ -79,6 +79,16 @@ def upload(connection: Connection, path: Path, *, is_silent: bool) -> dict[str, 
         raise OwnerError(f"The file '{path}' cannot be read: {exc.strerror}.") from exc
     media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     return {"blob_id": blob_id, "name": _readable(path.name), "media_type": media_type}
+
+
+def _sent(connection: Connection, params: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Raises: what the daemon refuses, with the file's name."""
+    try:
+        return connection.call("blob", params, _CHUNK_TIMEOUT_S)
+    except FermixError as exc:
+        if exc.code != UsageError.code:
+            raise
+        raise UsageError(f"'{path}' cannot be attached: {exc.message}", hint=exc.hint) from exc
 
 
 def _readable(text: str) -> str:

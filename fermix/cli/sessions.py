@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from fermix.cli.door import Door
-from fermix.cli.options import examples, json_option, own_home, print_json
+from fermix.cli.options import Group, examples, json_option, own_home, print_json
 from fermix.cli.terminal import one_line
 from fermix.cli.transcript import message_lines, moment
 from fermix.errors import OwnerError
@@ -18,7 +18,8 @@ _TIMEOUT_S = 10.0
 
 
 @click.group(
-    epilog=examples("fermix sessions list", "fermix sessions show main", "fermix sessions resume main")
+    cls=Group,
+    epilog=examples("fermix sessions list", "fermix sessions show main", "fermix sessions resume main"),
 )
 def group() -> None:
     """List, read and go on with conversations."""

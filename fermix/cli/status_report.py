@@ -45,7 +45,7 @@ def described(status: dict[str, Any]) -> list[str]:
         "parts": _parts(status.get("children")),
     }
     lines += [f"  {name:<6} {text}" for name, text in facts.items() if text]
-    return lines + _troubles(status.get("children"))
+    return lines + _troubles(status.get("children")) + _failed_checks(status.get("checks"))
 
 
 def main_pid(status: dict[str, Any]) -> object:
@@ -89,6 +89,17 @@ def _parts(children: object) -> str | None:
 
 def _is_well(child: dict[str, Any]) -> bool:
     return child.get("state") in ("running", "ready") and not child.get("restarts")
+
+
+def _failed_checks(checks: object) -> list[str]:
+    """A line for everything that was looked at and is not well."""
+    if not isinstance(checks, list):
+        return []
+    return [
+        f"  ! {check.get('name')}: {check.get('detail')}"
+        for check in checks
+        if isinstance(check, dict) and not check.get("is_ok")
+    ]
 
 
 def _troubles(children: object) -> list[str]:

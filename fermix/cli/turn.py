@@ -51,15 +51,21 @@ class Interrupts:
 
 
 def follow(
-    watch: TurnWatch, view: TurnView, interrupts: Interrupts, *, deadline: float | None
+    watch: TurnWatch,
+    view: TurnView,
+    interrupts: Interrupts,
+    *,
+    deadline: float | None,
+    timeout_s: float | None = None,
 ) -> dict[str, Any]:
     """The result of the turn, cancelled ones included.
 
     deadline: monotonic second at which the turn is cancelled; None to wait for its end.
+    timeout_s: what the person wrote for it, to be named when it is over.
     Raises: DeadlineExceeded after the deadline, KeyboardInterrupt when a cancelled turn does not
     end, and what the daemon refuses.
     """
-    stopping = _Stopping(watch)
+    stopping = _Stopping(watch, timeout_s)
     while True:
         answer = watch.read(_TICK_S)
         if isinstance(answer, Result):
@@ -76,9 +82,9 @@ def follow(
 class _Stopping:
     """Asks the daemon once to cancel, then gives it a little time."""
 
-    def __init__(self, watch: TurnWatch) -> None:
+    def __init__(self, watch: TurnWatch, timeout_s: float | None) -> None:
         self._watch = watch
-        self._began = time.monotonic()
+        self._timeout_s = timeout_s
         self._since: float | None = None
         self._is_sent = False
         self.is_late = False
@@ -101,11 +107,17 @@ class _Stopping:
             raise KeyboardInterrupt
 
     def too_late(self) -> DeadlineExceeded:
-        waited = (self._since or self._began) - self._began
+        within = "" if self._timeout_s is None else f" within {self._timeout_s:g} s"
         what = "the turn was cancelled" if self._is_sent else "the message may not have arrived"
-        return DeadlineExceeded(
-            f"No whole answer within {waited:.3g} s; {what}.", hint="a longer --timeout, or none"
-        )
+        return DeadlineExceeded(f"No whole answer{within}; {what}.", hint="a longer --timeout, or none")
+
+
+def answer_of(result: dict[str, Any]) -> str:
+    """The text of the reply, without the reason that `check_completed` raises: nobody reads it twice,
+    and no script takes it for an answer.
+    """
+    text, failure = str(result.get("text") or ""), _failure(result)
+    return text if failure is None else text.removesuffix(failure.message).rstrip()
 
 
 def check_completed(result: dict[str, Any]) -> None:
@@ -113,13 +125,19 @@ def check_completed(result: dict[str, Any]) -> None:
 
     Raises: OwnerError with the daemon's code, message and hint.
     """
+    failure = _failure(result)
+    if failure is not None:
+        raise failure
+
+
+def _failure(result: dict[str, Any]) -> OwnerError | None:
     status = str(result.get("status") or "completed")
     if status == "completed":
-        return
+        return None
     error = result.get("error")
     details = error if isinstance(error, dict) else {}
     message = str(details.get("message") or f"The turn was {status}.")
     hint = details.get("hint")
     told = OwnerError(message, hint=str(hint) if hint else None)
     told.code = str(details.get("code") or f"turn_{status}")
-    raise told
+    return told

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 
-from fermix.cli.terminal import escaped, has_cursor, paint, takes
+from fermix.cli.terminal import has_cursor, one_line, paint, takes
 
 _QUIET_S = 1.0
 _FRAME_S = 0.1
@@ -46,7 +47,9 @@ class Waiting:
         self._count += 1
         frame = self._frames[self._count % len(self._frames)]
         self._is_shown = True
-        told = f"{frame} {escaped(self.what)} {now - self._began:.0f} s"
+        told = one_line(
+            f"{frame} {self.what} {now - self._began:.0f} s", shutil.get_terminal_size().columns - 1
+        )
         sys.stderr.write("\r\x1b[2K" + paint(told, "dim", sys.stderr))
         sys.stderr.flush()
 

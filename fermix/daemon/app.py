@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
 
 from fermix import __version__, events
 from fermix.capabilities.tool import Tool
@@ -159,6 +159,7 @@ class Runtime:
                 }
                 for part in self._tree.report()
             ],
+            "checks": [asdict(check) for check in self._checks()],
         }
 
     def _health_state(self) -> DaemonState:

@@ -119,7 +119,9 @@ def _add_whole(file: FileIO, piece: bytes) -> int:
     before = file.seek(0, os.SEEK_END)
     size = before + len(piece)
     if size > LIMIT_BYTES:
-        raise UsageError(f"The file is over {LIMIT_BYTES} bytes, the most one message may bring.")
+        raise UsageError(
+            f"A file is over {LIMIT_BYTES // (1024 * 1024)} MiB, the most that may be attached."
+        )
     try:
         left = memoryview(piece)
         while left:

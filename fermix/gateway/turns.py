@@ -259,6 +259,8 @@ class Turns:
             return self._outbox.put(connection, entry.turn_id, entry.key, ended.text)
 
         chunks = self._durably(turn, work)
+        if ended.status is not TurnStatus.COMPLETED:
+            log.warning("Ended as %s: %s", ended.status.value, " ".join(ended.text.split()))
         if final:
             self._histories.extend(turn.conversation_id, final)
         events.emit("step.final", turn_id=entry.turn_id, status=ended.status.value)

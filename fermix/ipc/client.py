@@ -59,7 +59,8 @@ def open_connection(path: Path, *, timeout_s: float = 5.0) -> Connection:
         raise NotRunning("The daemon is not running.", hint="fermix start") from exc
     except OSError as exc:
         link.close()
-        raise OwnerError(f"The socket '{path}' cannot be used: {exc.strerror or exc}.") from exc
+        hint = "set FERMIX_HOME to a folder of yours" if isinstance(exc, PermissionError) else None
+        raise OwnerError(f"The socket '{path}' cannot be used: {exc.strerror or exc}.", hint=hint) from exc
     except BaseException:
         link.close()
         raise

@@ -121,6 +121,30 @@ def test_failed_turn_shows_what_there_is_and_says_why(fermix: Any, daemon: Any) 
     assert json.loads(as_json.stdout)["error"]["code"] == "provider"
 
 
+def test_reason_of_a_failed_turn_is_said_once_and_never_as_the_answer(fermix: Any, daemon: Any) -> None:
+    def fails(request: Any) -> None:
+        request.accept()
+        request.event(1, "text_delta", text="half an ans")
+        error = {"code": "provider", "message": "The line broke.", "hint": None}
+        request.complete("The line broke.", status="failed", error=error)
+
+    daemon.on["message"] = fails
+
+    done = fermix("ask", "x")
+
+    assert (done.exit_code, done.stdout, done.stderr) == (1, "half an ans\n", "fermix: The line broke.\n")
+
+
+def test_refused_file_is_named(fermix: Any, daemon: Any) -> None:
+    (fermix.root / "big.bin").write_bytes(b"x")
+    daemon.on["blob"] = lambda request: request.error("usage", "A file is over 64 MiB.")
+
+    done = fermix("ask", "--attach", "big.bin", "x")
+
+    assert done.exit_code == 2
+    assert "fermix: 'big.bin' cannot be attached: A file is over 64 MiB." in done.stderr
+
+
 def test_refused_message_is_told_with_its_code(fermix: Any, daemon: Any) -> None:
     daemon.on["message"] = lambda request: request.error(
         "queue_full", "Too many messages wait.", "try later"
@@ -148,7 +172,7 @@ def test_timeout_cancels_the_turn_and_says_so(fermix: Any, daemon: Any) -> None:
     done = fermix("ask", "--timeout", "0.5", "x")
 
     assert done.exit_code == 1
-    assert "No whole answer within" in done.stderr
+    assert "No whole answer within 0.5 s; the turn was cancelled." in done.stderr
     assert daemon.asked("cancel") == [{"turn_id": "T1"}]
     assert time.monotonic() - began < 5
 

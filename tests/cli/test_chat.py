@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import subprocess
 import threading
 from typing import Any
 
@@ -170,6 +171,32 @@ def test_new_chat_has_a_session_of_its_own(daemon: Any, person: Any) -> None:
     daemon.wait_asked("message")
 
     assert daemon.asked("message")[0]["session"].startswith("chat-20")
+
+
+def test_chats_begun_in_the_same_second_have_sessions_of_their_own(fermix: Any, daemon: Any) -> None:
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [*fermix.argv, "chat", "--new"], env=fermix.environment, cwd=fermix.root, stdin=subprocess.PIPE
+        )
+
+    for chat in [start() for _ in range(3)]:
+        chat.communicate(b"hi\n", timeout=30)
+
+    assert len({asked["session"] for asked in daemon.asked("message")}) == 3
+
+
+@pytest.mark.parametrize("columns", [12, 200])
+def test_sign_of_life_fits_in_its_line(daemon: Any, person: Any, columns: int) -> None:
+    daemon.on["message"] = lambda request: (request.accept(), request.cancelled.wait(20))
+    someone = person("chat", columns=columns)
+    someone.sees("›")
+    someone.forget()
+    someone.type("x\r")
+    someone.sees("thinking")
+    spun = [line.partition("\r")[0] for line in someone.shown.split("\r") if "thinking" in line]
+
+    assert spun
+    assert all(len(line) < columns for line in spun)
 
 
 def test_markdown_is_rendered_when_its_block_is_whole(daemon: Any, chatting: Any) -> None:

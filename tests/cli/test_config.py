@@ -13,6 +13,8 @@ import pytest
 
 from tests.conftest import CHECKOUT, Fermix, Finished
 
+REACHED = 'base_url = "http://127.0.0.1:1/v1"\nmodel = "m"\n'
+
 
 def answer(done: Finished) -> dict[str, Any]:
     told: dict[str, Any] = json.loads(done.stdout)
@@ -114,7 +116,7 @@ def test_check_says_everything_that_is_wrong_at_once(fermix: Fermix) -> None:
     write_config(
         fermix,
         '[gateway]\nrunning_turns = 0\nspeed = 1\n[provider]\nname = "mine"\n'
-        '[providers.mine]\napi_key = "@secret:nowhere"\n',
+        f'[providers.mine]\napi_key = "@secret:nowhere"\n{REACHED}',
     )
 
     done = fermix("config", "check")
@@ -131,7 +133,9 @@ def test_check_says_everything_that_is_wrong_at_once(fermix: Fermix) -> None:
 
 
 def test_check_of_a_good_file_is_silent_success(fermix: Fermix) -> None:
-    write_config(fermix, '\ufeff[provider]\nname = "mine"\n[providers.mine]\napi_key = "@secret:mine"\n')
+    write_config(
+        fermix, f'\ufeff[provider]\nname = "mine"\n[providers.mine]\napi_key = "@secret:mine"\n{REACHED}'
+    )
 
     done = fermix("config", "check", environment={"FERMIX_SECRET_MINE": "value"})
 

@@ -118,7 +118,9 @@ def test_daemon_that_cannot_start_is_told_in_its_own_words(fermix: Any, words: t
 
     assert done.exit_code == 1
     assert told(done).startswith("fermix: The daemon ended while it started (exit code ")
-    assert "gateway" in done.stderr
+    said = told(done).splitlines()
+    assert said[1].startswith("  No section named 'gatway'")
+    assert said[2:] == ["  try: fermix config show --defaults"]
     assert "Traceback" not in done.stderr
     assert as_json["error"]["code"] == "start_failed"
 
@@ -150,6 +152,14 @@ def test_waiting_for_a_slow_start_is_told_after_a_second(fermix: Any) -> None:
     done = fermix("ask", "hi", environment=stand_in(fermix, "sleep 1.5; exit 1\n"))
 
     assert done.stderr.startswith("fermix: starting fermix ...\n")
+
+
+def test_home_that_is_a_file_is_told(fermix: Any) -> None:
+    done = fermix("ask", "hi", environment={"FERMIX_HOME": "/etc/passwd"})
+
+    assert done.stderr.startswith(
+        "fermix: The home '/etc/passwd' cannot be written: '/etc/passwd' is not a folder.\n  try: "
+    )
 
 
 def test_home_that_cannot_be_made_is_told(fermix: Any) -> None:

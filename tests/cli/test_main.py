@@ -75,6 +75,23 @@ def test_mistake_on_the_command_line_is_told_without_a_trace(fermix: Any, words:
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("ask --timeout soon hi", "'soon' is not a number.\n  try: fermix ask --help\n"),
+        ("logs -n many", "'many' is not a whole number.\n  try: fermix logs --help\n"),
+        ("chat --session", "Option '--session' requires an argument.\n  try: fermix chat --help\n"),
+        ("sessions shwo", "No command named 'shwo'. Did you mean 'show'? Available: list, "),
+        ("help sessions nope", "No command named 'nope'. Available: list, "),
+        ("config nope", "No command named 'nope'. Available: check, "),
+        ("models nope", "No command named 'nope'. Available: list.\n  try: fermix models --help\n"),
+        ("ask --jsn x", "No such option '--jsn'. Did you mean one of: '--json', '--stdin'?\n"),
+    ],
+)
+def test_mistake_is_told_in_a_persons_words(fermix: Any, words: str, said: str) -> None:
+    assert said in fermix(*words.split()).stderr
+
+
 def test_mistake_is_told_as_json_when_json_is_asked(fermix: Any) -> None:
     done = fermix("ask", "--json")
 

@@ -24,6 +24,20 @@ def test_status_tells_how_the_daemon_is(fermix: Any, daemon: Any) -> None:
     assert done.stderr == ""
 
 
+def test_status_says_what_is_not_well(fermix: Any, daemon: Any) -> None:
+    checks = [
+        {"name": "database", "is_ok": False, "detail": "No room left on the disk."},
+        {"name": "other", "is_ok": True, "detail": "fine"},
+    ]
+    daemon.on["status"] = lambda request: request.result(**status(state="degraded", checks=checks))
+
+    shown = fermix("status").stdout
+
+    assert shown.startswith("fermix: degraded (pid ")
+    assert "  ! database: No room left on the disk.\n" in shown
+    assert "other" not in shown
+
+
 def test_status_as_json_is_what_the_daemon_said(fermix: Any, daemon: Any) -> None:
     assert json.loads(fermix("status", "--json").stdout) == status()
 

@@ -75,13 +75,14 @@ def test_result_is_as_long_as_the_setting_says(open_office) -> None:
     assert len(office.model.requests[1].messages[-1].text.encode()) < 1200
 
 
-def test_failed_turn_tells_why_and_the_conversation_goes_on(open_office) -> None:
+def test_failed_turn_tells_why_and_the_conversation_goes_on(open_office, caplog) -> None:
     office = open_office(Failed(FailureKind.AUTH, "The key is wrong.", retryable=False), "better")
 
     done = office.done(office.submit(id="1"))
 
     assert (done["status"], done["text"]) == ("failed", "The key is wrong.")
     assert done["error"] == {"code": "auth", "message": "The key is wrong.", "hint": None}
+    assert "Ended as failed: The key is wrong." in caplog.text
     assert office.say(id="2") == "better"
 
 

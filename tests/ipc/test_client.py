@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fermix.errors import DaemonLost, DeadlineExceeded, FermixError, NotRunning, ProtocolError
+from fermix.errors import DaemonLost, DeadlineExceeded, FermixError, NotRunning, OwnerError, ProtocolError
 from fermix.ipc.client import Event, Result, open_connection
 from fermix.ipc.following import TurnWatch
 from fermix.ipc.frames import FrameReader, encode
@@ -127,6 +127,23 @@ def test_regular_file_in_place_of_the_socket_means_not_running(tmp_path: Path) -
 
     with pytest.raises(NotRunning):
         open_connection(tmp_path / "daemon.sock")
+
+
+def test_socket_of_somebody_else_is_told_with_a_way_out(tmp_path: Path) -> None:
+    tmp_path.chmod(0o000)
+    user = os.geteuid()
+    if user == 0:  # whom no mode keeps out
+        os.seteuid(65534)
+    try:
+        with pytest.raises(
+            OwnerError, match=r"daemon.sock' cannot be used: Permission denied\.$"
+        ) as refused:
+            open_connection(tmp_path / "daemon.sock")
+    finally:
+        os.seteuid(user)
+        tmp_path.chmod(0o700)
+
+    assert refused.value.hint == "set FERMIX_HOME to a folder of yours"
 
 
 def test_full_backlog_is_waited_for_and_then_told(tmp_path: Path) -> None:

@@ -10,12 +10,14 @@ from tests.bot import running
 
 def test_status_names_the_http_address_that_was_really_bound() -> None:
     with running({}, full=True) as bot:
-        address = bot.status()["http"]
+        status = bot.status()
+        address = status["http"]
 
         with urllib.request.urlopen(f"http://{address}/health", timeout=10) as answer:
             report = json.loads(answer.read())
 
     assert report["status"] == "ready"
+    assert status["checks"] == report["checks"]
     assert {child["name"] for child in report["children"]} >= {
         "db",
         "commands",
