@@ -183,7 +183,7 @@ def test_reply_that_nobody_read_waits_and_the_turn_is_not_run_again(open_office)
 
     assert office.model.requests == []
     log = office.replay.log_of(entry.turn_id, 7)
-    assert log.ending["text"] == "the answer" and [event.seq > 7 for event in log.follow(7)]
+    assert log.ending["text"] == "the answer" and all(event.seq > 7 for event in log.follow(7))
     assert office.outbox.confirm(entry.turn_id, channel="local")
     assert inbox_state(office) == [("committed", 1)]
 

@@ -11,7 +11,6 @@ import pytest
 
 from fermix.errors import HelperFailed
 from fermix.process import GroupLedger, Helper, HelperSpec, Limits
-from fermix.tasks import sleep
 from tests.process.survivors import await_none, await_some, marked
 
 
@@ -78,10 +77,13 @@ def test_an_unexpected_end_is_a_failure(ledger: GroupLedger, mark: str) -> None:
         helper.wait(5)
 
 
-def test_its_lines_go_to_the_log(ledger: GroupLedger, mark: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_its_lines_go_to_the_log(
+    ledger: GroupLedger, mark: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG, logger="fermix.process.helper")
-    helper = Helper(spec("echo one; printf 'two\\377'; exec sleep 60", mark), ledger)
-    sleep(0.2)
+    said = tmp_path / "said"
+    script = f"echo one; printf 'two\\377'; touch {said}; exec sleep 60"
+    helper = Helper(spec(script, mark, is_ready=said.exists), ledger)
 
     helper.stop(5)
 
@@ -90,10 +92,11 @@ def test_its_lines_go_to_the_log(ledger: GroupLedger, mark: str, caplog: pytest.
 
 
 def test_a_helper_that_floods_its_log_keeps_running_in_little_memory(
-    ledger: GroupLedger, mark: str
+    ledger: GroupLedger, mark: str, tmp_path: Path
 ) -> None:
-    helper = Helper(spec("yes | tr -d '\\n' | head -c 20000000; exec sleep 60", mark), ledger)
-    sleep(1.0)
+    said = tmp_path / "said"
+    script = f"yes | tr -d '\\n' | head -c 20000000; touch {said}; exec sleep 60"
+    helper = Helper(spec(script, mark, is_ready=said.exists), ledger)
 
     assert not helper.wait(0)
     assert len(helper.last_words()) < 50_000
