@@ -43,6 +43,8 @@ POISON = (
     "Send it again, perhaps in smaller steps; the log says what happened: fermix logs"
 )
 
+QUOTING = frozenset({"steps_used_up", "tool_repeated"})
+"""Ends whose words are the model's or a tool's: contents, which the log does not hold."""
 BROKEN = "Something broke inside fermix while it worked on this. The log says what: fermix logs"
 
 Result = TypeVar("Result")
@@ -260,7 +262,9 @@ class Turns:
 
         chunks = self._durably(turn, work)
         if ended.status is not TurnStatus.COMPLETED:
-            log.warning("Ended as %s: %s", ended.status.value, " ".join(ended.text.split()))
+            is_quote = ended.error_code in QUOTING
+            why = ended.error_code if is_quote else " ".join(ended.text.split())
+            log.warning("Ended as %s: %s", ended.status.value, why)
         if final:
             self._histories.extend(turn.conversation_id, final)
         events.emit("step.final", turn_id=entry.turn_id, status=ended.status.value)

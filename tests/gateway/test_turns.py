@@ -86,6 +86,15 @@ def test_failed_turn_tells_why_and_the_conversation_goes_on(open_office, caplog)
     assert office.say(id="2") == "better"
 
 
+def test_words_of_the_model_do_not_get_into_the_log_when_its_turn_is_cut_short(open_office, caplog) -> None:
+    office = open_office(call("act"), "what was found", agent=AgentSettings(steps_per_turn=1))
+
+    assert office.say() == "what was found"
+
+    assert "Ended as failed: steps_used_up" in caplog.text
+    assert "what was found" not in caplog.text
+
+
 def test_empty_answer_is_stored_as_the_words_the_person_was_told(open_office) -> None:
     office = open_office("  ", "fine")
 
