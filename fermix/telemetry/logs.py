@@ -9,7 +9,7 @@ import os
 import time
 from pathlib import Path
 
-from fermix.telemetry.lines import LineFormatter, redacted, set_redaction
+from fermix.telemetry.lines import LineFormatter
 from fermix.telemetry.settings import LogSettings
 from fermix.telemetry.terminal import Terminal
 
@@ -162,6 +162,3 @@ class LogFile(logging.Handler):
         finally:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
         self._attach()
-
-
-__all__ = ["LogFile", "redacted", "set_redaction", "start_logs"]

@@ -26,7 +26,7 @@ from fermix.daemon.run import serve
 from fermix.errors import OwnerError
 from fermix.paths import Home
 from fermix.tasks import TaskGroup, sleep
-from fermix.telemetry.logs import set_redaction
+from fermix.telemetry.lines import set_redaction
 from fermix.web.health import DaemonState, HealthReport
 
 FLAGS = sys.argv[2:]

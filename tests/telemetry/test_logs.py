@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from fermix.events import turn_id
-from fermix.telemetry.logs import LogFile, redacted, set_redaction, start_logs
+from fermix.telemetry.lines import redacted, set_redaction
+from fermix.telemetry.logs import LogFile, start_logs
 from fermix.telemetry.settings import LogSettings
 
 log = logging.getLogger("fermix.some.module")
