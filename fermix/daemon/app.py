@@ -20,7 +20,7 @@ from fermix.errors import ConfigError
 from fermix.net.door import warm
 from fermix.secrets import Redactor
 from fermix.tasks import ChildSpec, Strategy, TaskGroup, sleep
-from fermix.telemetry.lines import set_redaction
+from fermix.telemetry.lines import redacted, set_redaction
 from fermix.tools import TOOLS
 from fermix.web.health import Check, DaemonState, HealthReport, PartHealth
 
@@ -118,7 +118,7 @@ class Runtime:
         self._ask_to_stop(False)
 
     def health(self) -> HealthReport:
-        """The state of the tree, the database and the disk."""
+        """The state of the tree and the database."""
         return HealthReport(
             status=self._health_state(),
             version=__version__,
@@ -155,7 +155,7 @@ class Runtime:
                     "name": part.name,
                     "state": part.state.value,
                     "restarts": part.restarts,
-                    "last_error": part.last_error,
+                    "last_error": part.last_error and redacted(part.last_error),
                 }
                 for part in self._tree.report()
             ],
