@@ -122,7 +122,9 @@ class StubDaemon:
         return re.findall(r"http://[\d.:\[\]]+:\d+", self.log())[-1]
 
     def log(self) -> str:
-        return (self.home / "logs/fermix.log").read_text()
+        """The present file; empty in the moment in which a rotation has put it aside."""
+        path = self.home / "logs/fermix.log"
+        return path.read_text() if path.exists() else ""
 
     def diary(self) -> list[str]:
         """What the stub was told to do."""

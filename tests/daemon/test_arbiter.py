@@ -329,7 +329,8 @@ def test_the_blocking_stack_is_in_the_present_file_after_a_rotation(daemon, unti
     daemon.post("block 0.5")
     until(lambda: "The hub did not turn for" in daemon.log())
 
-    present = "".join((daemon.home / f"logs/fermix.log{end}").read_text() for end in (".1", ""))
+    until(daemon.log)
+    present = (daemon.home / "logs/fermix.log.1").read_text() + daemon.log()
     assert "stub_daemon.py" in present.partition("Timeout (0:00:00.200000)!")[2]
 
 
