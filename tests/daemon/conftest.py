@@ -123,8 +123,10 @@ class StubDaemon:
 
     def log(self) -> str:
         """The present file; empty in the moment in which a rotation has put it aside."""
-        path = self.home / "logs/fermix.log"
-        return path.read_text() if path.exists() else ""
+        try:
+            return (self.home / "logs/fermix.log").read_text()
+        except FileNotFoundError:
+            return ""
 
     def diary(self) -> list[str]:
         """What the stub was told to do."""
