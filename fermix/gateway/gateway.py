@@ -23,7 +23,7 @@ from fermix.trust import Standing, Trust
 
 log = logging.getLogger(__name__)
 
-ACCEPT_TIMEOUT_S = 60.0
+ACCEPT_TIMEOUT_S = 90.0
 """The database gives up earlier."""
 LAST_STEPS_S = 5.0
 """Time the stopped turns get to store where they are."""

@@ -6,6 +6,7 @@ received → running → delivered → committed, or failed | dropped
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -14,6 +15,7 @@ from peewee import SQL
 from fermix import events
 from fermix.clock import Clock
 from fermix.db import Connection, Database
+from fermix.errors import StoreError
 from fermix.gateway.tables import InboxRow, TurnRow
 from fermix.ids import new_id
 from fermix.messages import ConversationKey, Inbound, Usage
@@ -83,7 +85,13 @@ class Inbox:
                 return None
             return _find(inbound)  # it refused because there is one
 
-        there = self._db.write(work, durable=True)
+        try:
+            there = self._db.write(work, durable=True)
+        except StoreError:
+            # A write that was given up may be committed all the same; the sender is told that it was not.
+            with suppress(StoreError):
+                self._db.write(lambda connection: connection.native.execute(_TAKE_BACK, (entry.id,)))
+            raise
         if there is None:
             self._keep_at_hand(entry)
         accepted = there or entry
@@ -182,6 +190,7 @@ _ACCEPT = """
         :state, :attempts, :turn_id, :received_ms, :updated_ms)
     ON CONFLICT (channel, platform_id) DO NOTHING
 """
+_TAKE_BACK = "DELETE FROM inbox WHERE id = ? AND state = 'received'"
 _RUN = "UPDATE inbox SET state = 'running', attempts = ?, updated_ms = ? WHERE id = ?"
 _BEGIN = """
     INSERT INTO turns (id, inbox_id, conversation_id, state, attempt, provider, model,

@@ -104,6 +104,31 @@ def test_message_whose_sender_was_told_that_it_failed_is_answered_when_it_is_sen
     assert office.say() == "hi"
 
 
+def test_message_whose_sender_was_told_that_it_failed_is_not_answered_unless_it_is_sent_again(
+    open_office, stall
+) -> None:
+    office = open_office("never", db=SLOW)
+    first = stall(office)
+    refused: list[pytest.ExceptionInfo[StoreError]] = []
+
+    def submit() -> None:
+        with pytest.raises(StoreError) as raised:
+            office.submit()
+        refused.append(raised)
+
+    task = begin_in_turn(submit)
+    second = stall(office)
+    first.let_go()
+    # The taking back waits behind it now: it begins 0.4 s after the message and would end 0.4 s later.
+    assert not task.join(0.5)
+    second.let_go()
+    assert task.join(5) and refused
+
+    office = open_office("never")
+    office.gateway.recover()
+    assert office.rows("SELECT count(*) FROM inbox") == [(0,)]
+
+
 def test_reply_that_was_stored_late_is_told_once_and_as_it_was(open_office, stall, caplog) -> None:
     stalls: list[Stall] = []
     office = open_office(lambda request: stalls.append(stall(office)) or "the answer", db=SLOW)
