@@ -16,7 +16,7 @@ class AgentSettings:
         100, "Model calls one turn may make before it is told to come to an end.", unit="calls", minimum=1
     )
     history_messages: int = setting(
-        200, "Messages of a conversation a model is shown at the most.", unit="messages", minimum=2
+        200, "About how many messages of a conversation a model is shown.", unit="messages", minimum=2
     )
     tool_result_limit_bytes: int = setting(
         65_536,
