@@ -208,6 +208,11 @@ class Bot:
 
     def close(self) -> None:
         """End everything this bot started."""
+        self.close_daemons()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def close_daemons(self) -> None:
+        """End every daemon this bot started."""
         for process in self._processes:
             if process.poll() is None:
                 process.terminate()
@@ -215,7 +220,6 @@ class Bot:
                     process.wait(15)
                 except subprocess.TimeoutExpired:
                     self.kill(process.pid)
-        shutil.rmtree(self.root, ignore_errors=True)
 
 
 def fresh_id() -> str:
