@@ -31,3 +31,19 @@ def test_settings_are_handed_to_the_helper_and_its_failure_to_the_person(parts: 
     assert {"--context=1024", "--threads=3", "--batch-threads=3"} <= set(specs[0].argv)
     assert specs[0].ready_timeout_s == 7.0
     model.stop(1)
+
+
+def test_start_that_breaks_is_told_and_not_tried_again_and_again(parts: Parts) -> None:
+    tries: list[HelperSpec] = []
+
+    def break_down(spec: HelperSpec) -> Helper:
+        tries.append(spec)
+        raise ZeroDivisionError
+
+    model = EmbeddedModel("local", dataclasses.replace(parts, start_helper=break_down))
+
+    failed = end_of(model.stream(ask()))
+
+    assert isinstance(failed, Failed) and "fermix logs" in failed.message
+    assert len(tries) == 1
+    model.stop(1)

@@ -103,8 +103,10 @@ class EmbeddedModel:
             if self._starting is None or self._starting.is_done:
                 self._error = None
                 self._starting = self._tasks.start(self._start, name="start")
-            if self._starting.join(_POLL_S) and self._error is not None:
-                raise self._error
+            if self._starting.join(_POLL_S) and self._running is None:
+                raise self._error or ProviderError(
+                    "The built-in model could not be started; the log says why.", hint="fermix logs"
+                )
             cancel.check()
             if deadline.is_over():
                 raise DeadlineExceeded("Loading the built-in model ran out of time.")
