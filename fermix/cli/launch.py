@@ -23,6 +23,7 @@ START_TIMEOUT_S = 60.0
 
 _PAUSE_S = 0.05
 _TAKE_BACK_S = 2.0
+_LEAST_ROOM_BYTES = 65_536
 _LOG_LINES = 8
 
 
@@ -144,8 +145,18 @@ def _start_failed(message: str, launched: Launched) -> OwnerError:
         first, *rest = lines[spoken[-1] :]
         hints = [line.strip() for line in itertools.takewhile(lambda line: line.startswith("  "), rest)]
         shown, hint = [first.removeprefix("fermix: ")], "\n  ".join(hints) or hint
+    elif not lines and _is_full(launched.log.parent):
+        shown, hint = (
+            ["It could not even say why: the disk of its home is full."],
+            f"df -h '{launched.log.parent}'",
+        )
     else:
         shown = lines[-_LOG_LINES:]
     told = OwnerError("\n  ".join([message, *shown]), hint=hint)
     told.code = "start_failed"
     return told
+
+
+def _is_full(folder: Path) -> bool:
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize < _LEAST_ROOM_BYTES

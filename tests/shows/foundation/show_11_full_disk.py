@@ -105,10 +105,28 @@ def full_once(bot: Bot, state: str, full_s: float, *, marks: Path, notes: Path) 
     return spent_s
 
 
+def start_without_room() -> None:
+    """A start on a full disk says what is the matter, and works when there is room."""
+    model = Model(script(Path("unused")))
+    with small_home(model) as bot:
+        fill(bot.home / "filler")
+        start = [sys.executable, "-m", "fermix", "start"]
+        refused = subprocess.run(
+            start, env=bot.environment(), cwd=bot.root, capture_output=True, text=True, check=False
+        )
+        assert refused.returncode == 1, refused
+        assert "the disk of its home is full" in refused.stderr, refused.stderr
+        (bot.home / "filler").unlink()
+        bot.start()
+    model.close()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full-s", type=float, default=4.0)
     chosen = parser.parse_args()
+    start_without_room()
+    print("a start without room: said so", flush=True)
     worst = 0.0
     states = (*BEFORE_THE_REPLY, *AFTER_THE_REPLY)
     for state in states:
