@@ -141,11 +141,16 @@ class Turns:
         code = None if status is TurnStatus.COMPLETED else status.value
         turn = RunningTurn(entry, Cancel(), self._watch.log_of(entry.turn_id))
 
-        turn.life = self._durably(
-            turn, lambda connection: self._inbox.begin(connection, entry, "", provider="", model="")
-        )
-        turn.log.start_life(turn.life)
-        self._end(turn, TurnEnded(status, text, Usage(), code))
+        try:
+            turn.life = self._durably(
+                turn, lambda connection: self._inbox.begin(connection, entry, "", provider="", model="")
+            )
+            turn.log.start_life(turn.life)
+            self._end(turn, TurnEnded(status, text, Usage(), code))
+        except StoreClosed:
+            raise
+        except StoreError:
+            self._end_broken(turn)
 
     def _give_up(self, turn: RunningTurn) -> None:
         """Close an entry that took the daemon down too often, with honest words."""

@@ -220,6 +220,18 @@ def test_watcher_is_told_when_the_database_fails_a_turn_for_good(open_office, st
     assert done["error"]["code"] == "store"
 
 
+def test_watcher_of_a_command_is_told_it_too(open_office, stall) -> None:
+    office = open_office("never", db=SLOW)
+    entry, _ = office.inbox.accept(inbound("/whoami"), OPERATOR_ATTENDED)
+    log = office.watch.log_of(entry.turn_id)
+    stall(office)
+
+    begin_in_turn(lambda: office.turns.answer(entry, "you"))
+
+    until("its end", lambda: log.is_over)
+    assert log.ending["status"] == "interrupted"
+
+
 def test_turn_that_begins_while_a_cancel_looks_for_it_is_cancelled(open_office) -> None:
     gate, read_end, write_end = Event(), *os.pipe()
     office = open_office(
