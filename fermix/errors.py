@@ -7,6 +7,8 @@ FermixError                  has a stable `code`, a message and a `hint` (the co
 │   ├── DaemonLost           the daemon went away in the middle of an answer
 │   ├── ConfigError          SettingUnknown · SettingInvalid · ConfigChanged · SecretMissing · HomeUnsafe
 │   ├── LeaseHeld            another fermix serves this home
+│   ├── Draining             the daemon stops and takes no more messages
+│   ├── QueueFull            a conversation has too many messages waiting
 │   ├── RestartsExceeded     a part of the daemon failed too often
 │   ├── AddressUnavailable   an address or socket path fermix must listen on cannot be used
 │   ├── StoreError           StoreFull · StoreBusy · StoreFailing · StoreGone · StoreCorrupt ·
@@ -21,8 +23,9 @@ FermixError                  has a stable `code`, a message and a `hint` (the co
 └── FlowError                the code reads it
     ├── Cancelled            a turn was stopped on purpose
     ├── DeadlineExceeded     a wait came to its end
-    └── NetworkError         Unreachable · ConnectionLost · RedirectRefused · ResponseTooLarge ·
-                             AddressRefused
+    ├── NetworkError         Unreachable · ConnectionLost · RedirectRefused · ResponseTooLarge ·
+    │                        AddressRefused
+    └── Unreadable           a provider's bytes are not what its protocol says
 """
 
 from __future__ import annotations
@@ -106,6 +109,18 @@ class LeaseHeld(OwnerError):
     """Another fermix process serves this home."""
 
     code = "lease_held"
+
+
+class Draining(OwnerError):
+    """The daemon is on its way out and takes nothing new."""
+
+    code = "draining"
+
+
+class QueueFull(OwnerError):
+    """A conversation has too many messages waiting."""
+
+    code = "queue_full"
 
 
 class RestartsExceeded(OwnerError):
@@ -267,3 +282,9 @@ class AddressRefused(NetworkError):
     """An address that may not be reached, or is none."""
 
     code = "address_refused"
+
+
+class Unreadable(FlowError):
+    """A provider's bytes are not what its protocol says, or too many."""
+
+    code = "provider_unreadable"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fermix import events
 from fermix.agent.events import TurnStatus
-from fermix.errors import OwnerError, StoreError, UsageError
+from fermix.errors import Draining, OwnerError, StoreError, UsageError
 from fermix.gateway import commands
 from fermix.gateway.authorizer import ChannelAccess, authorize
 from fermix.gateway.inbox import Inbox, InboxEntry
@@ -27,12 +27,6 @@ ACCEPT_TIMEOUT_S = 90.0
 """The database gives up earlier."""
 LAST_STEPS_S = 5.0
 """Time the stopped turns get to store where they are."""
-
-
-class Draining(OwnerError):
-    """The daemon is on its way out and takes nothing new."""
-
-    code = "draining"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,19 +8,13 @@ from collections.abc import Callable
 
 from gevent.lock import BoundedSemaphore
 
-from fermix.errors import OwnerError
+from fermix.errors import QueueFull
 from fermix.messages import ConversationKey
 from fermix.tasks import Deadline, TaskGroup, sleep
 
 log = logging.getLogger(__name__)
 
 SLOT_WAIT_S = 3600.0
-
-
-class QueueFull(OwnerError):
-    """A conversation has too many messages waiting."""
-
-    code = "queue_full"
 
 
 class Queue:

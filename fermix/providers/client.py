@@ -16,10 +16,11 @@ from fermix.errors import (
     ProviderError,
     ResponseTooLarge,
     Unreachable,
+    Unreadable,
 )
 from fermix.net.door import OwnerDoor
 from fermix.net.response import Response
-from fermix.providers.apis.wire import STREAM_LIMIT_BYTES, Route, StreamDecoder, Unreadable, WireApi
+from fermix.providers.apis.wire import STREAM_LIMIT_BYTES, Route, StreamDecoder, WireApi
 from fermix.providers.port import (
     Done,
     Failed,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from fermix.errors import UsageError
+from fermix.errors import Draining, QueueFull, UsageError
 from fermix.gateway.authorizer import ChannelAccess
-from fermix.gateway.gateway import Denied, Draining
-from fermix.gateway.queue import QueueFull
+from fermix.gateway.gateway import Denied
 from fermix.messages import Attachment
 from fermix.tasks import TaskGroup, sleep
 from fermix.trust import GUEST_ATTENDED, Standing, Trust

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from gevent.event import Event
 
-from fermix.gateway.queue import Queue, QueueFull
+from fermix.errors import QueueFull
+from fermix.gateway.queue import Queue
 from fermix.messages import ConversationKey
 from fermix.tasks import sleep
 from tests.gateway.office import until

@@ -8,8 +8,9 @@ import psutil
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fermix.errors import Unreadable
 from fermix.providers.apis.openai_chat import API
-from fermix.providers.apis.wire import Route, Unreadable
+from fermix.providers.apis.wire import Route
 from fermix.providers.port import Done, Failed, ReasoningDelta, StreamEvent, TextDelta
 
 from .conftest import ask

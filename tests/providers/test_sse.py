@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fermix.errors import Unreadable
 from fermix.providers.apis.sse import SseEvent, SseParser
-from fermix.providers.apis.wire import Unreadable
 
 STREAM = (
     'retry: 3000\n\n: ping\n\ndata: {"a": "é😀"}\n\n'

@@ -2,8 +2,8 @@
 
 import pytest
 
+from fermix.errors import Unreadable
 from fermix.providers.apis.tool_calls import ToolCallAssembler, read_arguments
-from fermix.providers.apis.wire import Unreadable
 
 Delta = tuple[int | None, str, str, str]
 

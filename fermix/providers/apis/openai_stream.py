@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 
+from fermix.errors import Unreadable
 from fermix.messages import AssistantMessage, Usage
 from fermix.providers.apis import failures
 from fermix.providers.apis.sse import SseEvent, SseParser
 from fermix.providers.apis.tool_calls import ToolCallAssembler
-from fermix.providers.apis.wire import TEXT_LIMIT_CHARS, Unreadable
+from fermix.providers.apis.wire import TEXT_LIMIT_CHARS
 from fermix.providers.port import Done, Failed, FailureKind, ReasoningDelta, StreamEvent, TextDelta
 
 TOKENS_LIMIT = 1_000_000_000

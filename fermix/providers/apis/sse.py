@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fermix.providers.apis.wire import EVENT_LIMIT_BYTES, Unreadable
+from fermix.errors import Unreadable
+from fermix.providers.apis.wire import EVENT_LIMIT_BYTES
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

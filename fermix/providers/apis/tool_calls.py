@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from fermix.errors import Unreadable
 from fermix.messages import ToolCall
-from fermix.providers.apis.wire import Unreadable
 
 CALLS_LIMIT = 128
 ARGUMENTS_LIMIT_BYTES = 1024 * 1024

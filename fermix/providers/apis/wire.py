@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fermix.errors import FlowError
 from fermix.providers.port import Done, Failed, ModelLimits, ModelRequest, StreamEvent
 from fermix.secret import Secret
 
@@ -16,12 +15,6 @@ EVENT_LIMIT_BYTES = 4 * 1024 * 1024
 """Largest single event of a stream."""
 TEXT_LIMIT_CHARS = 2 * 1024 * 1024
 """Longest visible answer, and longest thinking."""
-
-
-class Unreadable(FlowError):
-    """A provider's bytes are not what its protocol says, or too many."""
-
-    code = "provider_unreadable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
