@@ -15,6 +15,8 @@ KEPT_TURNS = 512
 KEPT_WEIGHT = 16_000_000
 """Characters and what each event costs of all those turns together; the oldest are let go first."""
 EVENT_WEIGHT = 400
+JOINED = ("text_delta", "reasoning_delta")
+JOINED_LENGTH = 16_384
 WAIT_S = 30.0
 
 
@@ -42,6 +44,8 @@ class TurnLog:
         """The data of `done`, once the turn is over."""
         self._events: list[TurnEvent] = []
         self._next_seq = 1
+        self._handed = 0
+        """How many events the quickest watcher was given."""
         self._changed = Event()
         self.weight = 0
         """About how many bytes the events take."""
@@ -55,10 +59,15 @@ class TurnLog:
         self._next_seq = max(self._next_seq, seq + 1)
 
     def publish(self, name: str, /, **data: object) -> None:
-        """Add an event; `done` is the last one."""
-        self._events.append(TurnEvent(self._next_seq, name, data))
-        self._next_seq += 1
-        self.weight += EVENT_WEIGHT + sum(len(value) for value in data.values() if isinstance(value, str))
+        """Add an event; `done` is the last one.
+
+        Words that no watcher was handed yet are joined: who is slow or away gets fewer, longer pieces.
+        """
+        if not self._is_joined(name, data):
+            self._events.append(TurnEvent(self._next_seq, name, data))
+            self._next_seq += 1
+            self.weight += EVENT_WEIGHT
+        self.weight += sum(len(value) for value in data.values() if isinstance(value, str))
         if name == "done":
             self.is_over = True
             self.ending = data
@@ -72,11 +81,23 @@ class TurnLog:
             while index < len(self._events):
                 event = self._events[index]
                 index += 1
+                self._handed = max(self._handed, index)
                 if event.seq > after_seq:
                     yield event
             if self.is_over:
                 return
             self._changed.wait(WAIT_S)
+
+    def _is_joined(self, name: str, data: dict[str, object]) -> bool:
+        """Whether these words could be added to the last event."""
+        if name not in JOINED or len(self._events) <= self._handed or self._events[-1].name != name:
+            return False
+        last = self._events[-1]
+        text = f"{last.data['text']}{data['text']}"
+        if len(text) > JOINED_LENGTH:
+            return False
+        self._events[-1] = TurnEvent(last.seq, name, {"text": text})
+        return True
 
 
 class Watch:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
 
 _PIECE_BYTES = 16_384
-_PIECES_IN_A_ROW = 16
+_PIECES_IN_A_ROW = 4
 """After so many the others get their turn: bytes that are already here never make us wait."""
 _DRAIN_S = 0.005
 _CAUSES = 8

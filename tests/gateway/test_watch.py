@@ -23,11 +23,11 @@ def test_watcher_gets_what_is_after_its_last_number(after: int) -> None:
 
 
 def test_watchers_of_any_pace_see_the_same() -> None:
-    log, seen, group = TurnLog("t"), {"quick": [], "slow": []}, TaskGroup("watchers")
+    log, seen, group = TurnLog("t"), {"quick": "", "slow": ""}, TaskGroup("watchers")
 
     def watch(name: str, pause_s: float) -> None:
         for event in log.follow(0):
-            seen[name].append(event.seq)
+            seen[name] += str(event.data.get("text", event.name))
             sleep(pause_s)
 
     group.start(lambda: watch("quick", 0))
@@ -39,7 +39,7 @@ def test_watchers_of_any_pace_see_the_same() -> None:
     log.publish("done")
 
     assert group.join(10)
-    assert seen["quick"] == seen["slow"] == list(range(1, 52))
+    assert seen["quick"] == seen["slow"] == "".join(map(str, range(50))) + "done"
 
 
 def test_watcher_that_leaves_does_not_disturb_the_others() -> None:
@@ -106,6 +106,33 @@ def test_long_turns_are_kept_only_as_far_as_memory_goes() -> None:
         watch.close(f"t{number}")
 
     assert [watch.find(f"t{number}") is not None for number in range(4)] == [False, False, True, True]
+
+
+def test_words_nobody_took_yet_come_in_fewer_pieces_and_whole() -> None:
+    log = TurnLog("t")
+    watcher = log.follow(0)
+    log.publish("text_delta", text="seen ")
+    assert next(watcher).data == {"text": "seen "}
+
+    for letter in "unseen":
+        log.publish("text_delta", text=letter)
+    log.publish("reasoning_delta", text="hm")
+    log.publish("done", status="completed")
+
+    rest = [(event.seq, event.name, event.data.get("text")) for event in watcher]
+    assert rest == [(2, "text_delta", "unseen"), (3, "reasoning_delta", "hm"), (4, "done", None)]
+    assert [event.seq for event in log.follow(1)] == [2, 3, 4]
+
+
+def test_million_letters_without_a_reader_weigh_little_more_than_themselves() -> None:
+    log = TurnLog("t")
+
+    for _ in range(100_000):
+        log.publish("text_delta", text="x" * 10)
+
+    assert log.weight < 1_100_000
+    log.publish("done", status="completed")
+    assert sum(len(str(event.data.get("text", ""))) for event in log.follow(0)) == 1_000_000
 
 
 def test_letters_weigh_more_than_themselves() -> None:

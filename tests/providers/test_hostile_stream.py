@@ -1,15 +1,19 @@
 """Whatever a server sends, a stream ends in one clear way."""
 
 import gc
+import json
+import tracemalloc
 from typing import Any
 
 import msgspec
 import psutil
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fermix.errors import Unreadable
 from fermix.providers.apis.openai_chat import API
+from fermix.providers.apis.openai_stream import TOKENS_LIMIT
 from fermix.providers.apis.wire import Route
 from fermix.providers.port import Done, Failed, ReasoningDelta, StreamEvent, TextDelta
 
@@ -117,3 +121,38 @@ def test_ten_thousand_bad_streams_leave_no_memory_behind() -> None:
             read([piece])
     gc.collect()
     assert psutil.Process().memory_info().rss - before < 10_000_000
+
+
+def test_letters_take_hardly_more_memory_than_the_text_they_make() -> None:
+    decoder = API.decoder(ask(), ROUTE)
+    letters = msgspec.json.encode({"choices": [{"delta": {"content": "x"}}]})
+    decoder.feed(b"data: " + letters + b"\n\n")
+    tracemalloc.start()
+    try:
+        for _ in range(500):
+            decoder.feed((b"data: " + letters + b"\n\n") * 200)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert held < 1_000_000
+
+
+@pytest.mark.parametrize("text", ["a\r\nb\rc\n", "\u2028é\U0001f600", "\0"])
+def test_text_is_kept_as_it_came(text: str) -> None:
+    chunk = {"choices": [{"delta": {"content": text, "reasoning": text}, "finish_reason": "stop"}]}
+
+    *_, done = read([b"data: " + msgspec.json.encode(chunk) + b"\n\n"])
+
+    assert isinstance(done, Done)
+    assert (done.reply.text, done.reply.reasoning) == (text, text)
+
+
+def test_counts_beyond_belief_are_cut_to_what_can_be_added_up_and_stored() -> None:
+    usage = {"prompt_tokens": 10**30, "completion_tokens": -1}
+    chunk = {"choices": [{"delta": {"content": "hi"}, "finish_reason": "stop"}], "usage": usage}
+
+    *_, done = read([b"data: " + json.dumps(chunk).encode() + b"\n\n"])
+
+    assert isinstance(done, Done)
+    assert (done.usage.input_tokens, done.usage.output_tokens) == (TOKENS_LIMIT, 0)

@@ -5,6 +5,7 @@ Source: https://platform.openai.com/docs/api-reference/chat/streaming (chunk obj
 
 from __future__ import annotations
 
+from io import StringIO
 from typing import Any
 
 import msgspec
@@ -78,9 +79,9 @@ class OpenAiStream:
         self._provider = provider
         self._names = names
         self._events = SseParser()
-        self._text: list[str] = []
-        self._reasoning: list[str] = []
-        self._sizes = {"text": 0, "reasoning": 0}
+        # Not lists of pieces: a server that sends letters would make them forty times the text.
+        self._text = StringIO()
+        self._reasoning = StringIO()
         self._calls = ToolCallAssembler()
         self._usage = Usage()
         self._finish_reason: str | None = None
@@ -101,7 +102,7 @@ class OpenAiStream:
         last = self._take(self._events.end())
         if last and isinstance(last[-1], Failed):
             return last[-1]
-        has_answer = bool(self._text or self._calls)
+        has_answer = bool(self._text.tell() or self._calls)
         if self._finish_reason is None and not (self.is_over and has_answer):
             return Failed(
                 FailureKind.TRANSPORT,
@@ -117,7 +118,7 @@ class OpenAiStream:
         calls = self._calls.calls(was_cut=was_cut, names=self._names)
         # Servers say "stop" beside tool calls, so the calls decide and not the reason.
         stop_reason = "length" if was_cut else "tool_calls" if calls else "stop"
-        reply = AssistantMessage("".join(self._text), calls, "".join(self._reasoning))
+        reply = AssistantMessage(self._text.getvalue(), calls, self._reasoning.getvalue())
         return Done(reply, self._usage, stop_reason)
 
     def _take(self, events: list[SseEvent]) -> list[StreamEvent]:
@@ -147,13 +148,11 @@ class OpenAiStream:
         if delta is not None:
             thinking = delta.reasoning_content or delta.reasoning
             if thinking:
-                self._grow("reasoning", thinking)
-                self._reasoning.append(thinking)
+                _add(self._reasoning, thinking)
                 deltas.append(ReasoningDelta(thinking))
             text = delta.content or delta.refusal
             if text:
-                self._grow("text", text)
-                self._text.append(text)
+                _add(self._text, text)
                 deltas.append(TextDelta(text))
             for call in delta.tool_calls or ():
                 self._tool_call(call)
@@ -168,17 +167,18 @@ class OpenAiStream:
         id = "" if call.id is None else str(call.id)
         self._calls.add(call.index, id, function.name or "", arguments)
 
-    def _grow(self, which: str, text: str) -> None:
-        self._sizes[which] += len(text)
-        if self._sizes[which] > TEXT_LIMIT_CHARS:
-            raise Unreadable(f"The answer is longer than {TEXT_LIMIT_CHARS} characters.")
-
     def _decoded(self, event: SseEvent) -> _Chunk:
         try:
             return _DECODER.decode(event.data)
         except (msgspec.DecodeError, RecursionError) as error:
             shown = event.data[:200].decode("utf-8", "replace")
             raise Unreadable(f"An event of the stream is no chunk ({error}): {shown!r}.") from error
+
+
+def _add(whole: StringIO, text: str) -> None:
+    if whole.tell() + len(text) > TEXT_LIMIT_CHARS:
+        raise Unreadable(f"The answer is longer than {TEXT_LIMIT_CHARS} characters.")
+    whole.write(text)
 
 
 def _usage(usage: _Usage) -> Usage:
