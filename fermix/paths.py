@@ -17,7 +17,7 @@ class Home:
     def find(environment: Mapping[str, str]) -> Home:
         """The home an environment asks for: FERMIX_HOME, else ~/.fermix."""
         named = environment.get("FERMIX_HOME")
-        return Home(Path(named).expanduser().absolute() if named else Path("~/.fermix").expanduser())
+        return Home(Path(named or "~/.fermix").expanduser().absolute())
 
     @property
     def config(self) -> Path:

@@ -1,9 +1,10 @@
-"""The lowest rows: ids, trust, secrets, events, errors."""
+"""The lowest rows: ids, trust, secrets, paths, events, errors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from fermix import errors, events
 from fermix.ids import is_id, new_id
+from fermix.paths import Home
 from fermix.secret import Secret
 from fermix.trust import GUEST_ATTENDED, OPERATOR_ATTENDED, Policy, Standing, Trust
 
@@ -112,3 +114,10 @@ def test_error_carries_message_and_hint() -> None:
     error = errors.UsageError("No.", hint="Try b.")
 
     assert (str(error), error.message, error.hint, error.exit_status) == ("No.", "No.", "Try b.", 2)
+
+
+def test_home_is_the_same_from_every_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "here")
+
+    assert Home.find({}).root == Path.cwd() / "here" / ".fermix"
+    assert Home.find({"FERMIX_HOME": "there"}).root == Path.cwd() / "there"

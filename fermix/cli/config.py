@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any
 
@@ -10,13 +11,16 @@ import click
 from fermix.cli.config_view import as_toml, read_settings, shown_settings
 from fermix.cli.failure import Failure, show_failure
 from fermix.cli.options import Group, examples, json_option, own_home, print_json
+from fermix.cli.terminal import say
 from fermix.config import values
 from fermix.config.edits import Edit
 from fermix.config.home import prepare_home
 from fermix.config.source import read_source
 from fermix.config.writer import ConfigWriter
 from fermix.daemon.sections import SCHEMA, find_problems, user_home
-from fermix.errors import SettingUnknown
+from fermix.errors import FermixError, SettingUnknown
+from fermix.ipc.client import open_connection
+from fermix.paths import Home
 
 
 @click.group(
@@ -77,6 +81,7 @@ def set_value(key: str, value: str, as_json: bool) -> None:
         print_json({"key": key, "value": values.plain(decoded)})
     else:
         print(f"{key} = {values.written(toml_value)}")
+        _say_how_it_counts(home)
 
 
 @group.command(
@@ -95,6 +100,7 @@ def unset(keys: tuple[str, ...], as_json: bool) -> None:
         print_json({"unset": list(keys)})
     else:
         print("\n".join(f"{key} is no longer set" for key in keys))
+        _say_how_it_counts(own_home())
 
 
 @group.command(
@@ -150,6 +156,12 @@ def path(as_json: bool) -> None:
 def _apply(edits: list[Edit], *, based_on: str | None = None) -> None:
     home = own_home()
     ConfigWriter(home.config, SCHEMA, user_home=user_home(os.environ)).apply(edits, based_on=based_on)
+
+
+def _say_how_it_counts(home: Home) -> None:
+    """A daemon that runs goes on with the settings it has read; without one there is nothing to say."""
+    with contextlib.suppress(FermixError), open_connection(home.socket, timeout_s=0.5):
+        say("It counts after: fermix restart")
 
 
 def _stands_in(document: dict[str, object], key: str) -> bool:

@@ -8,7 +8,7 @@ import click
 
 from fermix.cli.log_file import follow, last_lines, tail_position
 from fermix.cli.options import examples, json_option, own_home, print_json
-from fermix.cli.terminal import escaped, is_terminal
+from fermix.cli.terminal import escaped, is_terminal, say
 from fermix.errors import OwnerError
 
 
@@ -38,6 +38,8 @@ def command(lines: int, is_following: bool, turn_id: str | None, as_json: bool) 
         shown = []
     for line in shown:
         _show(line, as_json)
+    if turn_id is not None and not shown and not as_json:
+        say(f"No line of the log names the turn '{turn_id}'.")
     if is_following:
         for line in follow(log, position, turn_id):
             _show(line, as_json)

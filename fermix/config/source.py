@@ -83,7 +83,7 @@ def parse_source(path: Path, raw: bytes) -> Source:
     except RecursionError as exc:
         raise ConfigError(f"{path} is nested too deeply to be a configuration.") from exc
     except ValueError as exc:  # TOMLDecodeError, or an integer of thousands of digits
-        raise ConfigError(_explain(path, text, str(exc))) from exc
+        raise ConfigError(_explain(path, text, str(exc)), hint=_way_back(path)) from exc
     return Source(path, raw, text, document, exists=True)
 
 
@@ -162,7 +162,14 @@ def _explain(path: Path, text: str, problem: str) -> str:
         problem = problem.removesuffix(_END) + " (at the end of the file)"
     elif "digits" in problem:
         problem = "A whole number has far too many digits"
-    return f"{where}: {problem}."
+    return f"{where} is not TOML: {problem}."
+
+
+def _way_back(path: Path) -> str:
+    """Which file to repair, or to take back: the writer keeps the one before its last change."""
+    kept = path.with_name(f"{path.name}.bak")
+    back = f"; or take back what was before: cp {shlex.quote(str(kept))} {shlex.quote(str(path))}"
+    return f"${{EDITOR:-vi}} {shlex.quote(str(path))}" + (back if kept.exists() else "")
 
 
 def _reason(exc: OSError) -> str:

@@ -188,7 +188,9 @@ class GroupLedger:
     def _rewrite(self) -> None:
         """Put a new file with what runs now in the old one's place."""
         fresh = self._path.with_name(self._path.name + ".new")
-        fresh.write_text("".join(group.as_line() for group in self._groups.values()), encoding="ascii")
+        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "w", encoding="ascii") as file:
+            file.writelines(group.as_line() for group in self._groups.values())
         fresh.replace(self._path)
         old, self._fd = self._fd, os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         self._lines = len(self._groups)

@@ -44,6 +44,15 @@ def test_one_turn_is_shown_with_the_rest_of_its_lines(fermix: Any) -> None:
     assert shown(fermix("logs", "--turn", "01TURN")) == ["mine", "Traceback of mine"]
 
 
+def test_turn_nobody_wrote_of_is_told(fermix: Any) -> None:
+    written(fermix.home, "fermix.log", "other")
+
+    done = fermix("logs", "--turn", "01NONE")
+
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr == "No line of the log names the turn '01NONE'.\n"
+
+
 def test_json_is_one_object_a_line(fermix: Any) -> None:
     written(fermix.home, "fermix.log", "a", "b")
 

@@ -65,6 +65,19 @@ def test_a_broken_file_is_an_error_naming_the_line(text: bytes, place: str) -> N
     assert place in refused.value.message
 
 
+def test_a_file_that_is_not_toml_is_told_with_the_way_back(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("[[[\n")
+    with pytest.raises(ConfigError, match=r"line 1, column 3 is not TOML: ") as refused:
+        read_source(path)
+    assert refused.value.hint == f"${{EDITOR:-vi}} {path}"
+
+    (tmp_path / "config.toml.bak").write_text("")
+    with pytest.raises(ConfigError) as refused:
+        read_source(path)
+    assert str(refused.value.hint).endswith(f"cp {path}.bak {path}")
+
+
 @pytest.mark.parametrize("raw", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_content_is_refused_quickly_and_briefly(raw: bytes) -> None:
     started = time.process_time()

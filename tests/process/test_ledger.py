@@ -128,6 +128,7 @@ def test_a_running_command_stands_in_the_file_until_it_has_ended(mark: str, tmp_
     spawned = start_sleeper(mark)
 
     group = ledger.add(spawned, "01ABC", Standing())
+    assert (tmp_path / "run.groups").stat().st_mode & 0o777 == 0o600
     assert (
         (tmp_path / "run.groups").read_text().startswith(f"+ 01ABC {proc.boot_id()} {spawned.monitor_pid} ")
     )
