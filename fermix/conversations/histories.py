@@ -65,6 +65,15 @@ class Histories:
             self._entries.move_to_end(conversation_id)
         return list(history.messages)
 
+    def begin(self, conversation_id: str, messages: Iterable[ChatMessage]) -> None:
+        """Hold a conversation from its very first messages on, which need no loading."""
+        self._spoil_loads(conversation_id)
+        self._drop(conversation_id)
+        history = self._entries[conversation_id] = _History()
+        history.add(messages)
+        self._held += history.characters
+        self._evict()
+
     def extend(self, conversation_id: str, messages: Iterable[ChatMessage]) -> None:
         """Add what has just been committed; a conversation that is not held stays so.
 

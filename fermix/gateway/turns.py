@@ -62,6 +62,8 @@ class RunningTurn:
     life: int = 0
     said: str = ""
     """What the model has said since its last whole reply."""
+    has_asked_for_tools: bool = False
+    """In this life; before, there can be no call to close."""
 
 
 class Turns:
@@ -190,7 +192,7 @@ class Turns:
         words: list[ChatMessage] = [UserMessage(_text_of(entry))]
         known_id = turn.conversation_id = self._conversation_ids.get(entry.key, "")
 
-        def work(connection: Connection) -> tuple[str, int]:
+        def work(connection: Connection) -> tuple[str, int, bool]:
             conversation_id = (
                 known_id
                 or self._conversations.open_within(connection, entry.key, now_ms=self._clock.now_ms()).id
@@ -198,14 +200,18 @@ class Turns:
             life = self._inbox.begin(
                 connection, entry, conversation_id, provider=provider.name, model=provider.model
             )
+            is_first = False
             if life == 1:
-                self._conversations.append(connection, conversation_id, entry.turn_id, words)
-            return conversation_id, life
+                stored = self._conversations.append(connection, conversation_id, entry.turn_id, words)
+                is_first = stored[0].position == 1
+            return conversation_id, life, is_first
 
-        turn.conversation_id, turn.life = self._durably(turn, work)
+        turn.conversation_id, turn.life, is_first = self._durably(turn, work)
         self._remember(entry.key, turn.conversation_id)
         turn.log.start_life(turn.life)
-        if turn.life == 1:
+        if is_first:
+            self._histories.begin(turn.conversation_id, words)
+        elif turn.life == 1:
             self._histories.extend(turn.conversation_id, words)
         else:
             self._close_open_calls(turn, INTERRUPTED)
@@ -232,6 +238,7 @@ class Turns:
                     turn.said += event.text
                 elif isinstance(event, Replied):
                     turn.said = ""
+                    turn.has_asked_for_tools = True
                     self._step(turn, event.reply, "step.model_reply")
                 elif isinstance(event, ToolReplied):
                     self._step(turn, event.result, "step.tool_result")
@@ -254,7 +261,7 @@ class Turns:
         """Store the reply with its outbox chunks in one commit, tell the watchers, start delivery."""
         entry = turn.entry
         ended = replace(ended, text=self._redact(ended.text))
-        if turn.conversation_id:
+        if turn.has_asked_for_tools:
             self._close_open_calls(
                 turn, "Stopped before it came to an end; whether it had an effect is unknown."
             )

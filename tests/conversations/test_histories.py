@@ -43,6 +43,18 @@ def test_extend_adds_what_was_committed(store, append, ids):
     assert histories.get(ids[0]) == user("a")
 
 
+def test_new_conversation_is_held_from_its_first_message_on(store, append, ids):
+    histories = Histories(store)
+    append(ids[0], user("a"))
+
+    histories.begin(ids[0], user("a"))
+
+    append(ids[0], user("not told"))
+    assert histories.get(ids[0]) == user("a")
+    histories.extend(ids[0], user("b"))
+    assert histories.get(ids[0]) == user("a", "b")
+
+
 def test_conversation_evicted_in_the_middle_of_a_turn_loses_nothing(store, append, ids):
     histories = Histories(store, conversations=1)
     histories.get(ids[0])

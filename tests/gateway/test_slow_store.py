@@ -235,7 +235,10 @@ def test_watcher_of_a_command_is_told_it_too(open_office, stall) -> None:
 def test_turn_that_begins_while_a_cancel_looks_for_it_is_cancelled(open_office) -> None:
     gate, read_end, write_end = Event(), *os.pipe()
     office = open_office(
-        lambda request: gate.wait(5) and "first", "never", db=DatabaseSettings(readers=1), running_turns=1
+        lambda request: gate.wait(5) and "first",
+        lambda request: request.cancel.wait(5) and "never",
+        db=DatabaseSettings(readers=1),
+        running_turns=1,
     )
     office.submit(chat="other", id="0")
     waiting = office.submit(id="1")
