@@ -80,7 +80,7 @@ def set_value(key: str, value: str, as_json: bool) -> None:
     if as_json:
         print_json({"key": key, "value": values.plain(decoded)})
     else:
-        print(f"{key} = {values.written(toml_value)}")
+        print(f"{key} = {values.written(toml_value)}", flush=True)
         _say_how_it_counts(home)
 
 
@@ -99,7 +99,7 @@ def unset(keys: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json({"unset": list(keys)})
     else:
-        print("\n".join(f"{key} is no longer set" for key in keys))
+        print("\n".join(f"{key} is no longer set" for key in keys), flush=True)
         _say_how_it_counts(own_home())
 
 

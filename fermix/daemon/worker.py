@@ -159,7 +159,8 @@ class RuntimeWorker(GeventWorker):
             tell(f"fermix: {error}", error.hint)
         else:
             log.error("Cannot start", exc_info=error)
-            tell(f"fermix: It could not start: {error!r}", "fermix logs -n 50")
+            told = f"{type(error).__name__}: {error}".rstrip(": ")  # the text of an OSError names its file
+            tell(f"fermix: It could not start: {told}", "fermix logs -n 50")
 
     def _next_signals(self) -> bytes:
         try:

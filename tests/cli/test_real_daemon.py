@@ -31,11 +31,13 @@ def model() -> Iterator[ModelServer]:
         "work": [
             {
                 "say": "I write it down.",
-                "tool_calls": [{"name": "file_write", "arguments": {"path": "note.txt", "text": "done"}}],
+                "tool_calls": [
+                    {"name": "file_write", "arguments": {"path": "note.txt", "content": "done"}}
+                ],
             },
             {
                 "say": "Then I look.",
-                "tool_calls": [{"name": "shell", "arguments": {"command": "cat note.txt"}}],
+                "tool_calls": [{"name": "shell", "arguments": {"script": "cp note.txt seen.txt"}}],
             },
             {"say": "It is there."},
         ],
@@ -88,6 +90,7 @@ def test_tools_work_and_the_steps_are_told(wired: Any) -> None:
 
     assert done.exit_code == 0, done.stderr
     assert done.stdout == "I write it down.\n\nThen I look.\n\nIt is there.\n"
+    assert (wired.root / "seen.txt").read_text() == "done"
 
 
 @pytest.mark.parametrize("killed", ["worker", "everything"])
@@ -147,9 +150,21 @@ def test_unreachable_model_is_told(wired: Any, model: ModelServer) -> None:
 
     done = wired("ask", "hello")
 
+    told = [line for line in done.stderr.splitlines() if not line.endswith(" ...")]
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert told == ["fermix: mine: Cannot connect to http://127.0.0.1:9: Connection refused."]
+
+
+def test_what_keeps_a_daemon_from_starting_is_named(wired: Any) -> None:
+    (wired.home / "run.groups").mkdir()
+
+    done = wired("start")
+
     assert done.exit_code == 1
-    assert done.stderr.count("fermix: ") >= 1
-    assert "Traceback" not in done.stderr
+    assert (
+        f"It could not start: IsADirectoryError: [Errno 21] Is a directory: '{wired.home}/run.groups'"
+        in (done.stderr)
+    )
 
 
 def test_chat_goes_on_over_a_killed_worker(wired: Any, person: Any) -> None:
