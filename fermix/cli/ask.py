@@ -17,7 +17,7 @@ from fermix.cli.launch import START_TIMEOUT_S
 from fermix.cli.options import examples, json_option, own_home, print_json
 from fermix.cli.outgoing import joined_text, message, read_piped, upload
 from fermix.cli.reply import ReplyText
-from fermix.cli.terminal import escaped, is_terminal, say
+from fermix.cli.terminal import escaped, is_one_place, is_terminal, say
 from fermix.cli.turn import PATIENCE_S, Interrupts, answer_of, check_completed, follow
 from fermix.cli.waiting import Waiting
 from fermix.errors import FermixError, UsageError
@@ -167,7 +167,7 @@ class AskView:
 
     def _say(self, text: str) -> None:
         self._waiting.clear()
-        if not self._is_safe:
+        if not self._is_safe or is_one_place(sys.stdout, sys.stderr):
             self.close()
             self._has_spoken = True
         say(text)

@@ -45,6 +45,14 @@ def is_terminal(stream: TextIO) -> bool:
         return False
 
 
+def is_one_place(one: TextIO, other: TextIO) -> bool:
+    """Whether both go to the same file or pipe, as after `2>&1`."""
+    try:
+        return os.path.sameopenfile(one.fileno(), other.fileno())
+    except (OSError, ValueError):  # closed, or no file at all
+        return False
+
+
 def has_cursor(stream: TextIO) -> bool:
     """Whether lines can be taken back and drawn again."""
     return is_terminal(stream) and os.environ.get("TERM") != "dumb"

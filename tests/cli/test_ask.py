@@ -276,6 +276,19 @@ def test_steps_are_paragraphs_and_notices_go_to_stderr(fermix: Any, daemon: Any)
     assert done.stderr == "The small built-in model answers.\n"
 
 
+def test_notice_does_not_run_into_the_answer_where_both_go_to_one_place(fermix: Any, daemon: Any) -> None:
+    def tells(request: Any) -> None:
+        request.accept()
+        request.event(1, "text_delta", text="cut off by leng")
+        request.event(2, "notice", text="It was cut.")
+        request.complete("cut off by leng")
+
+    daemon.on["message"] = tells
+    process = fermix.start("ask", "x")  # its stderr is its stdout
+
+    assert process.communicate(timeout=30)[0] == b"cut off by leng\nIt was cut.\n"
+
+
 def test_correction_is_a_paragraph_of_its_own(fermix: Any, daemon: Any) -> None:
     def corrects(request: Any) -> None:
         request.accept()
