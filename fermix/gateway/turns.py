@@ -296,6 +296,7 @@ class Turns:
             self._histories.forget(turn.conversation_id)
             record = self._inbox.turn(turn_id)
             if record is None or record.state == "running":
+                turn.has_asked_for_tools = bool(turn.conversation_id)  # in an earlier life, perhaps
                 self._end(turn, TurnEnded(TurnStatus.FAILED, BROKEN, Usage(), "internal"))
                 return
             chunks = self._outbox.unsent(turn_id)
