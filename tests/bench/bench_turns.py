@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
+import socket
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import psutil
@@ -18,6 +21,7 @@ from tests.bot import Bot, Model, fresh_id
 TOOLS = 30
 HISTORY_TURNS = 100
 TURNS = 1000
+DIRECT_REQUESTS = 300
 CONVERSATIONS = 1000
 
 
@@ -45,9 +49,10 @@ def ping_size() -> Iterator[Figure]:
 
 
 def turn_overhead() -> Iterator[Figure]:
-    """Client's send → request at the model, plus the model's last byte → `done` at the client.
+    """What a turn takes beyond the same request sent to the model without fermix in between.
 
-    The client's own two hops over the socket are counted in.
+    With fermix: client's send → request at the model, plus the model's last byte → `done` at the
+    client. Without: the same two ways for the very bytes fermix sent, over a connection kept open.
     """
     model = Model({"rules": [{"when": "", "then": [{"say": "Fine, thank you. " * 8}]}]})
     bot = Bot(model)
@@ -55,19 +60,40 @@ def turn_overhead() -> Iterator[Figure]:
         bot.start("--tools", str(TOOLS))
         with bot.connect() as connection:
             times = [_timed_turn(connection, f"How are you, number {number}?") for number in range(TURNS)]
-        requests = model.requests()
+        with_fermix = _milliseconds(model.requests(), times)
+        direct = _milliseconds(*_direct_requests(model))
     finally:
         bot.close()
         model.close()
-    added = [
-        (asked["received_ns"] - sent + done - asked["last_byte_ns"]) / 1e6
-        for asked, (sent, done) in zip(requests, times, strict=True)
-    ]
-    full = added[HISTORY_TURNS:]
-    yield Figure("turn overhead p50, 30 tools, 200 messages", percentile(full, 0.5), 3.0, "ms")
-    yield Figure("turn overhead p99", percentile(full, 0.99), 15.0, "ms")
-    early, late = percentile(added[:200], 0.5), percentile(added[-200:], 0.5)
+    full, bare = with_fermix[HISTORY_TURNS:], percentile(direct, 0.5)
+    yield Figure("turn overhead p50, 30 tools, 200 messages", percentile(full, 0.5) - bare, 3.0, "ms")
+    yield Figure("turn overhead p99", percentile(full, 0.99) - bare, 15.0, "ms")
+    early, late = percentile(with_fermix[:200], 0.5), percentile(with_fermix[-200:], 0.5)
     yield Figure("turn overhead, turns 801-1000 against 1-200", late / early, 1.5, "x")
+
+
+def _milliseconds(requests: list[dict[str, Any]], times: list[tuple[int, int]]) -> list[float]:
+    """Send → whole request at the model, plus its last byte → the end at the client."""
+    return [
+        (asked["received_ns"] - sent + ended - asked["last_byte_ns"]) / 1e6
+        for asked, (sent, ended) in zip(requests, times, strict=True)
+    ]
+
+
+def _direct_requests(model: Model) -> tuple[list[dict[str, Any]], list[tuple[int, int]]]:
+    """The last request again and again without fermix: what the model saw of it, and our stamps."""
+    body = msgspec.json.encode(model.requests()[-1]["body"])
+    connection = http.client.HTTPConnection("127.0.0.1", model.port, timeout=30)
+    connection.connect()
+    connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    times: list[tuple[int, int]] = []
+    for _ in range(DIRECT_REQUESTS):
+        sent = time.monotonic_ns()
+        connection.request("POST", "/v1/chat/completions", body, {"Content-Type": "application/json"})
+        connection.getresponse().read()
+        times.append((sent, time.monotonic_ns()))
+    connection.close()
+    return model.requests()[-DIRECT_REQUESTS:], times
 
 
 def _timed_turn(connection: Connection, text: str) -> tuple[int, int]:
