@@ -80,7 +80,7 @@ class Model:
     def close(self) -> None:
         self.process.kill()
         self.process.wait(10)
-        self.process.stdout.close()  # type: ignore[union-attr]  # opened above
+        self.process.stdout.close()
         shutil.rmtree(self.folder)
 
 

@@ -109,7 +109,7 @@ class Running:
         for process in self.processes():
             try:
                 text = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
-                total += int(re.search(r"^Pss:\s+(\d+) kB", text, re.M)[1]) * 1024  # type: ignore[index]
+                total += int(re.search(r"^Pss:\s+(\d+) kB", text, re.M)[1]) * 1024
             except PermissionError:
                 total += process.memory_info().rss
         return total / 1e6
