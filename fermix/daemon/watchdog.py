@@ -1,13 +1,17 @@
-"""The hub's heartbeat: tells the arbiter it turns, and has C log the stacks when it does not.
+"""The hub's heartbeat: tells the arbiter it turns, and has C log the stack when it does not.
 
-A Python thread could not: C code that keeps the GIL would stop it together with the hub. faulthandler's
-watchdog is a C thread that needs no GIL; each beat winds it up again.
+A Python thread could not: C code that keeps the GIL would stop it together with the hub. A timer of the
+kernel's interrupts whatever the hub's thread does, and faulthandler's handler writes, in C, the stack of
+the thread it interrupted; each beat winds the timer up again. Not faulthandler's own watchdog thread: it
+reads frames while they change when the hub comes back in that moment, as after a pause of the machine,
+and the worker then ended by SIGSEGV.
 """
 
 from __future__ import annotations
 
 import faulthandler
 import logging
+import signal
 import time
 from collections.abc import Callable
 
@@ -24,37 +28,32 @@ class Heartbeat:
     def __init__(
         self, notify: Callable[[], None], *, blocked_log_ms: int, log_fd: Callable[[], int]
     ) -> None:
-        """`notify` tells the arbiter; stacks of a blocked hub are written to what `log_fd` gives."""
+        """`notify` tells the arbiter; a blocked hub's stack is written to the descriptor `log_fd` gives.
+
+        Contract: `log_fd` gives the same number each time; each beat asks it, to follow a rotation.
+        """
         self._notify = notify
         self._blocked_s = blocked_log_ms / 1000
         self._log_fd = log_fd
         self._tasks = TaskGroup("heartbeat")
-        self._is_wound = True
 
     def start(self) -> None:
+        """Call in the main thread: the kernel gives it a process's signals first."""
         faulthandler.enable(file=self._log_fd())  # a crash in C says where, too
+        faulthandler.register(signal.SIGALRM, file=self._log_fd(), all_threads=False)
         self._tasks.start(self._run, name="beat")
 
     def stop(self) -> None:
         self._tasks.stop(1.0)
-        faulthandler.cancel_dump_traceback_later()
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _run(self) -> None:
         while True:
             self._notify()
+            self._log_fd()
             wound_s = time.monotonic()
-            self._wind()
+            signal.setitimer(signal.ITIMER_REAL, self._blocked_s)
             sleep(min(BEAT_S, self._blocked_s / 2))
             silence_s = time.monotonic() - wound_s
             if silence_s >= self._blocked_s:
-                log.warning("The hub did not turn for %d ms; the stacks above say where", silence_s * 1000)
-
-    def _wind(self) -> None:
-        """A machine out of processes or memory starts no thread for this: the beat goes on without it."""
-        was_wound, self._is_wound = self._is_wound, True
-        try:
-            faulthandler.dump_traceback_later(self._blocked_s, file=self._log_fd())
-        except RuntimeError as error:
-            self._is_wound = False
-            if was_wound:
-                log.warning("What blocks the hub is not logged for now: %s", error)
+                log.warning("The hub did not turn for %d ms; the stack above says where", silence_s * 1000)

@@ -32,6 +32,20 @@ from fermix.web.health import DaemonState, HealthReport
 FLAGS = sys.argv[2:]
 
 
+def block(seconds: float) -> None:
+    """Keep the GIL for so long; a signal wakes each single sleep."""
+    sleeper = ctypes.PyDLL(None).usleep
+    until_s = time.monotonic() + seconds
+    while (left_s := until_s - time.monotonic()) > 0:
+        sleeper(int(left_s * 1e6))
+
+
+def deep(calls: int) -> None:
+    """Frames that come and go."""
+    if calls:
+        deep(calls - 1)
+
+
 class StubRuntime:
     """Answers `ping`, blocks its hub or works on request, and writes down what is asked of it."""
 
@@ -95,7 +109,11 @@ class StubRuntime:
                 self.running -= 1
                 client.sendall(b"done\n")
             elif word == "block":  # keeps the GIL: PyDLL does not let go of it
-                ctypes.PyDLL(None).usleep(int(float(rest) * 1e6))
+                block(float(rest))
+            elif word == "spin":
+                until_s = time.monotonic() + float(rest)
+                while time.monotonic() < until_s:
+                    deep(20)
             elif word == "regex":  # C of CPython's own that never looks at signals or other threads
                 re.match(r"(a+)+$", "a" * 60 + "b")
             elif "only_private" in rest:

@@ -78,7 +78,7 @@ def block(bot: Bot, kept: str) -> tuple[float, float]:
 
     def is_logged() -> bool:
         text = bot.log_text()[mark:]
-        return "Timeout (0:00:00.5" in text and "in block_hub" in text
+        return "Stack (most recent call first)" in text and "in block_hub" in text
 
     wait_for("the blocking stack in the log", is_logged)
     logged_s = time.monotonic() - began
