@@ -7,6 +7,7 @@ FermixError                  has a stable `code`, a message and a `hint` (the co
 │   ├── DaemonLost           the daemon went away in the middle of an answer
 │   ├── ConfigError          SettingUnknown · SettingInvalid · ConfigChanged · SecretMissing · HomeUnsafe
 │   ├── LeaseHeld            another fermix serves this home
+│   ├── NotReady             the daemon starts and takes no messages yet
 │   ├── Draining             the daemon stops and takes no more messages
 │   ├── QueueFull            a conversation has too many messages waiting
 │   ├── RestartsExceeded     a part of the daemon failed too often
@@ -109,6 +110,12 @@ class LeaseHeld(OwnerError):
     """Another fermix process serves this home."""
 
     code = "lease_held"
+
+
+class NotReady(OwnerError):
+    """The daemon is starting and takes nothing yet."""
+
+    code = "not_ready"
 
 
 class Draining(OwnerError):

@@ -16,13 +16,14 @@ from fermix.daemon.mode import Mode
 from fermix.daemon.parts import Surroundings, WorkerParts, specs_of
 from fermix.daemon.sections import Settings, load_settings
 from fermix.daemon.supervisor import Supervisor
-from fermix.errors import ConfigError
+from fermix.errors import ConfigError, NotReady
 from fermix.net.door import warm
 from fermix.secrets import Redactor
 from fermix.tasks import ChildSpec, Strategy, TaskGroup, sleep
 from fermix.telemetry.lines import redacted, set_redaction
 from fermix.tools import TOOLS
 from fermix.web.health import Check, DaemonState, HealthReport, PartHealth
+from fermix.web.port import DeskPort
 
 log = logging.getLogger(__name__)
 
@@ -130,6 +131,12 @@ class Runtime:
             ),
             checks=self._checks(),
         )
+
+    def desk(self) -> DeskPort:
+        """Where turns and sessions are kept. Raises: NotReady while the gateway is down."""
+        if self._parts.gateway is None:
+            raise NotReady("fermix is starting and takes no messages yet.", hint="fermix status")
+        return self._parts.desk
 
     def status(self) -> Mapping[str, object]:
         """What `fermix status` shows."""

@@ -15,7 +15,7 @@ from fermix.daemon.places import Places
 from fermix.daemon.sections import Settings
 from fermix.paths import Home
 from fermix.telemetry.logs import LogFile
-from fermix.web.health import DaemonControl
+from fermix.web.port import DaemonControl
 
 
 class RuntimePort(DaemonControl, Protocol):

@@ -21,8 +21,12 @@ from fermix.channels.port import Channel
 from fermix.clock import Clock
 from fermix.conversations import ConversationStore, Histories
 from fermix.daemon.blobs import Blobs
-from fermix.daemon.control import Control
+from fermix.daemon.control import table_of
+from fermix.daemon.desk import Desk
 from fermix.daemon.folders import folder_of, root_of
+from fermix.daemon.methods.daemon import DaemonMethods
+from fermix.daemon.methods.sessions import SessionMethods
+from fermix.daemon.methods.turns import TurnMethods
 from fermix.daemon.sections import Settings
 from fermix.db import Database
 from fermix.errors import StoreGone
@@ -73,6 +77,7 @@ class WorkerParts:
         self.commands: CommandHost
         self.provider: Provider
         self.agent: Agent
+        self.desk: Desk
         self.gateway: Gateway | None = None
         self.server: ControlServer | None = None
 
@@ -158,15 +163,13 @@ class WorkerParts:
         )
         blobs = Blobs(around.home, clock=clock, pool=self.pool)
         self.pool.run(blobs.sweep, timeout_s=60.0)
-        self._control = Control(
+        self.desk = Desk(
             gateway=gateway,
             watch=watch,
             replay=Replay(db, inbox=inbox, conversations=conversations),
             conversations=conversations,
             blobs=blobs,
             confirm=partial(outbox.confirm, channel=LOCAL),
-            status=around.status,
-            stop=around.stop,
             clock=clock,
         )
         gateway.recover()
@@ -174,12 +177,18 @@ class WorkerParts:
 
     def start_control(self) -> Child:
         """The control socket's server, on the listener that outlives this worker."""
+        around = self._around
+        groups = (
+            DaemonMethods(status=around.status, stop=around.stop),
+            TurnMethods(self.desk),
+            SessionMethods(self.desk),
+        )
         self.server = ControlServer(
-            self._around.control,
-            self._control.methods(),
-            settings=self._around.settings.control,
+            around.control,
+            table_of(groups),
+            settings=around.settings.control,
             standing_of=self.commands.standing_of,
-            redact=self._around.redactor.redact,
+            redact=around.redactor.redact,
         )
         return self.server.start()
 

@@ -21,11 +21,12 @@ from gunicorn.workers.ggevent import GeventWorker
 from fermix import __version__, native
 from fermix.daemon.launch import Launch, RuntimePort
 from fermix.daemon.watchdog import Heartbeat
-from fermix.errors import DeadlineExceeded, FermixError
+from fermix.errors import DeadlineExceeded, FermixError, NotReady
 from fermix.tasks import Task, TaskGroup, time_limit
 from fermix.telemetry.terminal import tell
 from fermix.web.app import build_app
 from fermix.web.health import DaemonState, HealthReport
+from fermix.web.port import DeskPort
 
 log = logging.getLogger(__name__)
 
@@ -126,6 +127,11 @@ class RuntimeWorker(GeventWorker):
             uptime_ms=int((time.monotonic() - self._started_s) * 1000),
             pid=os.getpid(),
         )
+
+    def desk(self) -> DeskPort:
+        if self._runtime is None or not self._is_ready:
+            raise NotReady("fermix is starting and takes no messages yet.", hint="fermix status")
+        return self._runtime.desk()
 
     def _serve(self, listener: socket.socket) -> StreamServer:
         listener.setblocking(True)

@@ -10,7 +10,8 @@ from flask import Flask, Response, jsonify, request
 from werkzeug.exceptions import HTTPException
 
 from fermix.telemetry.lines import redacted
-from fermix.web.health import DaemonControl, HealthReport
+from fermix.web.health import HealthReport
+from fermix.web.port import DaemonControl
 from fermix.web.settings import HttpSettings
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})

@@ -1,10 +1,9 @@
-"""The state of the daemon as one value, and the port through which HTTP asks for it."""
+"""The state of the daemon as one value."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
 
 
 class DaemonState(StrEnum):
@@ -56,14 +55,3 @@ class HealthReport:
     def is_ready(self) -> bool:
         """Whether messages are taken in now."""
         return self.status in (DaemonState.READY, DaemonState.DEGRADED)
-
-
-class DaemonControl(Protocol):
-    """What HTTP may ask the daemon."""
-
-    def health(self) -> HealthReport:
-        """The present state.
-
-        Contract: answers at once from what is known, never waits, never raises.
-        """
-        ...

@@ -23,7 +23,7 @@ from fermix import native
 from fermix.daemon.launch import Placement
 from fermix.daemon.mode import Mode
 from fermix.daemon.run import serve
-from fermix.errors import OwnerError
+from fermix.errors import NotReady, OwnerError
 from fermix.paths import Home
 from fermix.tasks import TaskGroup, sleep
 from fermix.telemetry.lines import set_redaction
@@ -92,6 +92,9 @@ class StubRuntime:
 
     def health(self) -> HealthReport:
         return HealthReport(status=DaemonState.READY, version="stub", uptime_ms=1, pid=os.getpid())
+
+    def desk(self) -> None:
+        raise NotReady("The stub keeps no turns.")
 
     def _accept(self) -> None:
         while True:

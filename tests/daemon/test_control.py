@@ -11,7 +11,11 @@ import msgspec
 import pytest
 
 from fermix.daemon.blobs import Blobs
-from fermix.daemon.control import Control
+from fermix.daemon.control import table_of
+from fermix.daemon.desk import Desk
+from fermix.daemon.methods.daemon import DaemonMethods
+from fermix.daemon.methods.sessions import SessionMethods
+from fermix.daemon.methods.turns import TurnMethods
 from fermix.errors import ProtocolError, ToolDenied, UsageError
 from fermix.ids import new_id
 from fermix.ipc.server import Call, Peer
@@ -25,7 +29,7 @@ from tests.gateway.test_turns import wait_cancelled
 OWNER_ONLY = ["resume", "ack", "cancel", "blob", "sessions.list", "sessions.messages", "stop"]
 
 
-class Desk:
+class Client:
     """The methods, called as the server calls them."""
 
     def __init__(self, root: Path, *script: object, **settings: object) -> None:
@@ -34,17 +38,20 @@ class Desk:
         self.pool = ThreadPool(2)
         self.stops: list[bool] = []
         office = self.office
-        self.methods = Control(
+        desk = Desk(
             gateway=office.gateway,
             watch=office.watch,
             replay=office.replay,
             conversations=office.conversations,
             blobs=Blobs(self.home, clock=office.clock, pool=self.pool),
             confirm=partial(office.outbox.confirm, channel="local"),
+            clock=office.clock,
+        )
+        daemon = DaemonMethods(
             status=lambda: {"state": "ready"},
             stop=lambda only_private: self.stops.append(only_private) or True,
-            clock=office.clock,
-        ).methods()
+        )
+        self.methods = table_of((daemon, TurnMethods(desk), SessionMethods(desk)))
         self.events: list[dict] = []
 
     def ask(self, method: str, *, standing: Standing | None = None, **params: object) -> dict:
@@ -74,13 +81,13 @@ def fresh() -> str:
 
 
 @pytest.fixture
-def open_desk(tmp_path: Path) -> Iterator[Callable[..., Desk]]:
-    desks: list[Desk] = []
+def open_desk(tmp_path: Path) -> Iterator[Callable[..., Client]]:
+    desks: list[Client] = []
 
-    def open_one(*script: object, **settings: object) -> Desk:
+    def open_one(*script: object, **settings: object) -> Client:
         for desk in desks:
             desk.office.crash()
-        desks.append(Desk(tmp_path, *script, **settings))
+        desks.append(Client(tmp_path, *script, **settings))
         return desks[-1]
 
     yield open_one

@@ -1,0 +1,78 @@
+"""The port through which HTTP asks the daemon: its health, and the desk that keeps turns and sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+
+from fermix.conversations import ConversationSummary, StoredMessage
+from fermix.gateway.inbox import InboxEntry
+from fermix.gateway.watch import TurnLog
+from fermix.trust import OPERATOR_ATTENDED, Standing
+from fermix.web.health import HealthReport
+
+MAIN_SESSION = "main"
+"""Where words go that name no session."""
+
+
+class Upload(msgspec.Struct):
+    """An uploaded file and what to call it."""
+
+    blob_id: str
+    name: str
+    media_type: str = "application/octet-stream"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """What a person said to fermix."""
+
+    text: str
+    client_id: str
+    """A ULID the client made; the same one again is the same message."""
+    session: str = MAIN_SESSION
+    cwd: str | None = None
+    """The person's working folder; None where there is none."""
+    attachments: tuple[Upload, ...] = ()
+
+
+class DeskPort(Protocol):
+    """Turns and sessions; `daemon.desk.Desk` says what each verb does and raises."""
+
+    def submit(
+        self, words: Words, *, sender_id: str, at_most: Standing = OPERATOR_ATTENDED
+    ) -> InboxEntry: ...
+
+    def turn(self, turn_id: str) -> InboxEntry: ...
+
+    def events(self, turn_id: str, after_seq: int) -> TurnLog: ...
+
+    def delivered(self, turn_id: str) -> bool: ...
+
+    def cancel_turn(self, turn_id: str) -> bool: ...
+
+    def cancel_session(self, session: str) -> int: ...
+
+    def upload(self, blob_id: str | None, piece: bytes) -> tuple[str, int]: ...
+
+    def sessions(self, limit: int) -> list[ConversationSummary]: ...
+
+    def messages(self, session: str, limit: int) -> Sequence[StoredMessage]: ...
+
+
+class DaemonControl(Protocol):
+    """What HTTP may ask the daemon."""
+
+    def health(self) -> HealthReport:
+        """The present state.
+
+        Contract: answers at once from what is known, never waits, never raises.
+        """
+        ...
+
+    def desk(self) -> DeskPort:
+        """The desk. Raises: NotReady while the daemon starts."""
+        ...
