@@ -16,6 +16,7 @@ class FailureKind(StrEnum):
 
     AUTH = "auth"
     QUOTA = "quota"
+    MODEL_UNKNOWN = "model_unknown"
     RATE_LIMITED = "rate_limited"
     CONTEXT_OVERFLOW = "context_overflow"
     CONTENT_REFUSED = "content_refused"
@@ -81,6 +82,8 @@ class Failed:
     retryable: bool
     retry_after_s: float | None = None
     """How long the provider asked us to wait; None when it did not say."""
+    http_status: int | None = None
+    """What the server answered with; None when there was no answer or it was a 200."""
 
 
 StreamEvent = TextDelta | ReasoningDelta | Done | Failed

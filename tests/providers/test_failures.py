@@ -1,10 +1,13 @@
 """Errors of many vendors become one vocabulary."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from fermix.providers.apis.failures import from_event, from_response, retry_after_s
 from fermix.providers.port import FailureKind as Kind
+from tests.bot import CHECKOUT
 
 NOW_MS = 1_800_000_000_000
 
@@ -22,7 +25,8 @@ NOW_MS = 1_800_000_000_000
         (400, {"message": "This model's maximum context length is 8192"}, Kind.CONTEXT_OVERFLOW, False),
         (400, {"error": {"code": "content_filter", "message": "x"}}, Kind.CONTENT_REFUSED, False),
         (400, {"detail": [{"loc": ["body"], "msg": "required"}]}, Kind.INVALID_REQUEST, False),
-        (404, {"error": "model 'nope' not found"}, Kind.INVALID_REQUEST, False),
+        (404, {"error": "model 'nope' not found"}, Kind.MODEL_UNKNOWN, False),
+        (404, {"error": {"message": "Not Found"}}, Kind.INVALID_REQUEST, False),
         (500, {"error": {"message": "boom"}}, Kind.PROVIDER_UNAVAILABLE, True),
         (529, {"type": "error", "error": {"type": "overloaded_error"}}, Kind.PROVIDER_UNAVAILABLE, True),
         (408, {}, Kind.TIMEOUT, True),
@@ -34,6 +38,24 @@ def test_a_status_and_its_words_have_one_meaning(
     failed = from_response(status, {}, msgspec.json.encode(body), provider="p", now_ms=NOW_MS)
     assert (failed.kind, failed.retryable) == (kind, retryable)
     assert failed.message.startswith(f"p answered {status}")
+
+
+# Source: bug reports that quote the answers word for word; ids and keys are made up. OpenAI:
+# github.com/Aider-AI/aider/issues/2030; OpenRouter: openrouter.ai/docs/errors and
+# github.com/sipeed/picoclaw/issues/1790; Mistral: github.com/tmc/langchaingo/issues/1233 and
+# github.com/nextcloud/integration_openai/issues/332; xAI: github.com/openai/codex/issues/1352,
+# github.com/griptape-ai/griptape-nodes-engine/issues/1079, github.com/continuedev/continue/issues/10373
+# and github.com/yihong0618/bilingual_book_maker/issues/464; Ollama:
+# github.com/netease-youdao/QAnything/issues/555; Anthropic:
+# github.com/anthropics/anthropic-sdk-typescript/issues/618.
+VENDOR_ANSWERS = msgspec.json.decode((CHECKOUT / "tests/fixtures/provider_errors.json").read_bytes())
+
+
+@pytest.mark.parametrize("answer", VENDOR_ANSWERS, ids=lambda answer: answer["name"])
+def test_what_vendors_really_answer_is_understood(answer: dict[str, Any]) -> None:
+    body = msgspec.json.encode(answer["body"])
+    failed = from_response(answer["status"], {}, body, provider="p", now_ms=NOW_MS)
+    assert (failed.kind, failed.http_status) == (Kind(answer["kind"]), answer["status"])
 
 
 @pytest.mark.parametrize(

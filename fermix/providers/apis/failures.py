@@ -1,8 +1,10 @@
 """What a vendor's error means: HTTP status, error object and words become one FailureKind.
 
 Source: https://platform.openai.com/docs/guides/error-codes (statuses and `error.code` values);
+https://openrouter.ai/docs/errors (`{"error": {"code": number, "message"}}`, 402 without credit);
 the other shapes are what compatible servers answer: `{"error": "text"}`, `{"message", "code"}`,
-`{"detail"}`.
+`{"detail"}`. Not every vendor uses the status one would expect, so words count before it: xAI
+answers 400 to a wrong key and 403 or 429 without credit, Anthropic 400 without credit.
 """
 
 from __future__ import annotations
@@ -25,17 +27,25 @@ _OVERFLOW = re.compile(
 )
 _QUOTA = re.compile(
     r"insufficient_quota|billing|exceeded your current quota|credit balance|payment required"
-    r"|insufficient (balance|credits|funds)",
+    r"|insufficient (balance|credits|funds)|(doesn.t|not) have any credits|used all available credits"
+    r"|(out of|more) credits|spending limit|key limit exceeded",
     re.IGNORECASE,
 )
 _REFUSED = re.compile(
     r"content_filter|content_policy|content management policy|safety_violation", re.IGNORECASE
 )
-_AUTH = re.compile(r"invalid_api_key|authentication_error|incorrect api key|unauthorized", re.IGNORECASE)
-_RATE = re.compile(r"rate_limit|rate limit|too many requests", re.IGNORECASE)
-_BUSY = re.compile(
-    r"overloaded|unavailable|server_error|internal (server )?error|try again|capacity", re.IGNORECASE
+_AUTH = re.compile(
+    r"invalid_api_key|authentication_error|(incorrect|invalid|malformed) api.key|invalid x-api-key"
+    r"|unauthorized|no auth credentials",
+    re.IGNORECASE,
 )
+_MODEL = re.compile(
+    r"model_not_found|invalid_model|not_found_error|invalid model\b|not a valid model|no such model"
+    r"|unknown model|no endpoints found for|not a chat model"
+    r"|model\b.{0,150}\bnot (found|exist)",
+    re.IGNORECASE,
+)
+_RATE = re.compile(r"rate_limit|rate limit|too many requests", re.IGNORECASE)
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 _BY_STATUS = {
@@ -52,6 +62,7 @@ _RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 52
 _ADVICE = {
     FailureKind.AUTH: "Check its key and that the key may use this model.",
     FailureKind.QUOTA: "The account has no credit left.",
+    FailureKind.MODEL_UNKNOWN: "Check the model's name.",
     FailureKind.RATE_LIMITED: "Too many requests for now.",
     FailureKind.CONTEXT_OVERFLOW: "The conversation does not fit into the model's window.",
 }
@@ -77,11 +88,11 @@ def from_response(
     wait_s = retry_after_s(headers, now_ms=now_ms)
     is_retryable = status in _RETRYABLE_STATUSES and kind is not FailureKind.QUOTA
     message = _words(provider, f"answered {status}", facts.message, kind)
-    if status == 404:
-        message += " Check the model's name and the base address, which usually ends in '/v1'."
+    if status == 404 and kind is FailureKind.INVALID_REQUEST:
+        message += " Check the base address, which usually ends in '/v1', and the model's name."
     if wait_s is not None and wait_s >= 1:
         message += f" It asks to wait {_duration(wait_s)}."
-    return Failed(kind, message, is_retryable, wait_s)
+    return Failed(kind, message, is_retryable, wait_s, http_status=status)
 
 
 def from_event(error: object, *, provider: str) -> Failed:
@@ -134,20 +145,17 @@ def _kind(status: int | None, facts: ErrorFacts) -> FailureKind:
         return FailureKind.CONTEXT_OVERFLOW
     if status in (None, 400, 403, 422) and _REFUSED.search(words):
         return FailureKind.CONTENT_REFUSED
-    if status in (None, 402, 403, 429) and _QUOTA.search(words):
+    if status in (None, 400, 402, 403, 429) and _QUOTA.search(words):
         return FailureKind.QUOTA
+    if status in (None, 400) and _AUTH.search(words):
+        return FailureKind.AUTH
+    if status in (None, 400, 404, 422) and _MODEL.search(words):
+        return FailureKind.MODEL_UNKNOWN
     if status is not None:
         if status >= 500 or status in (409, 425):
             return FailureKind.PROVIDER_UNAVAILABLE
         return _BY_STATUS.get(status, FailureKind.INVALID_REQUEST)
-    for pattern, kind in (
-        (_AUTH, FailureKind.AUTH),
-        (_RATE, FailureKind.RATE_LIMITED),
-        (_BUSY, FailureKind.PROVIDER_UNAVAILABLE),
-    ):
-        if pattern.search(words):
-            return kind
-    return FailureKind.PROVIDER_UNAVAILABLE
+    return FailureKind.RATE_LIMITED if _RATE.search(words) else FailureKind.PROVIDER_UNAVAILABLE
 
 
 def _words(provider: str, what: str, message: str, kind: FailureKind) -> str:
