@@ -32,6 +32,8 @@ def _meaning(native: sqlite3.Error, name: str, path: Path) -> StoreError | None:
         return full(path)
     if primary in ("CORRUPT", "NOTADB"):
         return damaged(path, str(native))
+    if primary == "ERROR" and str(native).startswith(("no such table", "no such column")):
+        return damaged(path, str(native))  # the schema is checked by tests: someone took a part of it away
     if primary in ("BUSY", "LOCKED"):
         return StoreBusy(
             f"The database '{path}' is held by another process ({native}).",

@@ -61,6 +61,17 @@ def test_damage_inside_is_found_after_a_kill_and_said_once(open_database, proces
     assert "put a backup" in errors[0].getMessage()
 
 
+def test_table_that_was_dropped_is_told_as_damage(open_database, path):
+    open_database().stop(5.0)
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute("DROP TABLE outbox")
+        other.commit()
+    db = open_database()
+
+    with pytest.raises(StoreCorrupt, match="no such table: outbox"):
+        db.read(lambda connection: connection.native.execute("SELECT * FROM outbox").fetchall())
+
+
 def test_newer_schema_is_refused_and_the_file_not_changed(open_database, path):
     newer = sqlite3.connect(path)
     newer.execute("CREATE TABLE future (n)")
