@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import groupby
 
 from fermix.clock import Clock, SystemClock
@@ -72,7 +72,7 @@ class HttpProvider:
         deadline = request.deadline.sooner(self._timeout_s)
         return retried(lambda: self.attempt(request, deadline), cancel=request.cancel, deadline=deadline)
 
-    def attempt(self, request: ModelRequest, deadline: Deadline) -> Iterator[StreamEvent]:
+    def attempt(self, request: ModelRequest, deadline: Deadline) -> Generator[StreamEvent, None, None]:
         """As `stream`, asked only once."""
         try:
             yield from self._answer(request, deadline)

@@ -5,7 +5,10 @@ A script is a JSON list of steps, or an object:
     {"steps": [STEP, …],                     each request takes the next one
      "rules": [{"when": "text", "then": [STEP, …]}],
      "default": STEP,                        when neither steps nor rules have an answer
-     "ollama": {"model": ["tools", …]}}      also answer as an Ollama with these models
+     "ollama": {"model": ["tools", …]},      also answer as an Ollama with these models
+     "models": ["name", …],                  list these; any other is unknown (left out: all are known)
+     "is_listing": false,                    do not list models at all
+     "keys": ["key", …]}                     answer these keys only
 
 A rule counts when its text stands in the last user message (`""` always does). Which of its
 steps is taken depends only on the request: as many assistant messages as follow that user
@@ -72,6 +75,19 @@ class Script(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     rules: list[Rule] = []
     default: Step | None = None
     ollama: dict[str, list[str]] | None = None
+    models: list[str] | None = None
+    is_listing: bool = True
+    keys: list[str] | None = None
+
+    def refusal(self, authorization: str, model: object) -> tuple[int, dict[str, Any]] | None:
+        """Status and error of a request with a wrong key or model, in OpenAI's words; None when good."""
+        if self.keys is not None and authorization not in [f"Bearer {key}" for key in self.keys]:
+            told = {"message": "Incorrect API key provided.", "code": "invalid_api_key"}
+            return 401, {**told, "type": "invalid_request_error"}
+        if self.models is not None and model is not None and model not in self.models:
+            told = {"message": f"The model `{model}` does not exist.", "code": "model_not_found"}
+            return 404, {**told, "type": "invalid_request_error"}
+        return None
 
     def answer(self, request: dict[str, Any]) -> Step:
         """The next step for `request`; a 500 that says so when the script has none."""

@@ -114,6 +114,10 @@ class ModelServer:
         method, path, _ = head.split(" ", 2)
         if path.endswith("/chat/completions"):
             return self._complete(connection, path, head, body)
+        is_list = method == "GET" and path.endswith("/models")
+        if is_list and (refused := self.script.refusal(_header(head, "authorization"), None)):
+            _send_json(connection, refused[0], {"error": refused[1]})
+            return True
         value = self._facts(f"{method} {path}", body)
         _send_json(
             connection, 200 if value is not None else 404, value if value is not None else {"error": path}
@@ -131,11 +135,9 @@ class ModelServer:
         if what == "POST /_reset":
             self.requests.clear()
             return {}
-        if what.startswith("GET ") and what.endswith("/models"):
-            return {
-                "object": "list",
-                "data": [{"id": name, "object": "model"} for name in ollama or ["scripted"]],
-            }
+        if what.startswith("GET ") and what.endswith("/models") and self.script.is_listing:
+            names = self.script.models if self.script.models is not None else ollama or ["scripted"]
+            return {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}
         if ollama is not None and what == "GET /api/tags":
             return {"models": [{"name": name, "model": name, "size": 1_000_000} for name in ollama]}
         if ollama is not None and what == "POST /api/show":
@@ -147,6 +149,9 @@ class ModelServer:
         request = msgspec.json.decode(body)
         recorded = Recorded(path, _header(head, "authorization"), request, time.monotonic_ns())
         self.requests.append(recorded)
+        if refused := self.script.refusal(recorded.authorization, request.get("model")):
+            _send_json(connection, refused[0], {"error": refused[1]})
+            return True
         step = self.script.answer(request)
         try:
             is_whole = self._play(connection, step, request, recorded)

@@ -48,7 +48,9 @@ def test_a_status_and_its_words_have_one_meaning(
 # and github.com/yihong0618/bilingual_book_maker/issues/464; Ollama:
 # github.com/netease-youdao/QAnything/issues/555; Anthropic:
 # github.com/anthropics/anthropic-sdk-typescript/issues/618.
-VENDOR_ANSWERS = msgspec.json.decode((CHECKOUT / "tests/fixtures/provider_errors.json").read_bytes())
+VENDOR_ANSWERS = msgspec.json.decode(
+    (CHECKOUT / "tests/fixtures/providers/vendor_errors.json").read_bytes()
+)
 
 
 @pytest.mark.parametrize("answer", VENDOR_ANSWERS, ids=lambda answer: answer["name"])

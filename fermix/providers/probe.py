@@ -1,0 +1,338 @@
+"""Asks a provider for real, once, and says in one word what a person would have to correct."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+
+from fermix.clock import Clock
+from fermix.errors import (
+    AddressRefused,
+    DeadlineExceeded,
+    NetworkError,
+    RedirectRefused,
+    Unreachable,
+)
+from fermix.messages import UserMessage
+from fermix.net.door import OwnerDoor
+from fermix.providers.apis.openai_chat import API
+from fermix.providers.apis.wire import Quirks, Route
+from fermix.providers.client import HttpProvider
+from fermix.providers.port import Failed, FailureKind, ModelRequest, StreamEvent, ToolSchema
+from fermix.secret import Secret
+from fermix.tasks import Cancel, Deadline
+
+PROBE_S = 30.0
+"""Longest a whole probe takes."""
+MODELS_KEPT = 200
+_MODELS_S = 10.0
+_MODELS_LIMIT_BYTES = 8 * 1024 * 1024
+_NAMES_SUGGESTED = 5
+_QUESTION = UserMessage("Answer with the one word: ok")
+_TOOL = ToolSchema(
+    "current_time", "The time now.", {"type": "object", "properties": {}, "additionalProperties": False}
+)
+"""What an agent's model must take; one that refuses it is asked again without."""
+
+
+class ProbeStatus(StrEnum):
+    """What came of a probe."""
+
+    OK = "ok"
+    AUTH = "auth"
+    """The key is wrong, missing, or may not do this."""
+    ADDRESS = "address"
+    """Nothing is there, or something that is no model server."""
+    MODEL_UNKNOWN = "model_unknown"
+    QUOTA = "quota"
+    """The account has no credit."""
+    RATE_LIMITED = "rate_limited"
+    TIMEOUT = "timeout"
+    FAILED = "failed"
+
+
+_BY_KIND = {
+    FailureKind.AUTH: ProbeStatus.AUTH,
+    FailureKind.QUOTA: ProbeStatus.QUOTA,
+    FailureKind.MODEL_UNKNOWN: ProbeStatus.MODEL_UNKNOWN,
+    FailureKind.RATE_LIMITED: ProbeStatus.RATE_LIMITED,
+    FailureKind.TIMEOUT: ProbeStatus.TIMEOUT,
+    FailureKind.PROTOCOL: ProbeStatus.ADDRESS,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A provider that is not configured yet, or is."""
+
+    name: str
+    base_url: str
+    model: str | None
+    """None picks one: of `preferred` what the server has, else its first that can chat."""
+    preferred: tuple[str, ...] = ()
+    key: Secret | None = None
+    quirks: Quirks | None = None
+    """None takes the usual ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeResult:
+    """What a person is told."""
+
+    status: ProbeStatus
+    message: str
+    hint: str | None = None
+    """What to do about it; None when it is good."""
+    latency_ms: int = 0
+    """Until the first word of the answer came, or the failure."""
+    model: str | None = None
+    """The model that was asked; None when it did not come to that."""
+    models: tuple[str, ...] = ()
+    """Names the server gave, at most 200; empty when it does not tell."""
+    takes_tools: bool = True
+    """Whether the model took a tool along with the question."""
+
+
+def probe(candidate: Candidate, *, cancel: Cancel, deadline: Deadline, clock: Clock) -> ProbeResult:
+    """What the candidate answers to one small question; nothing is kept of it.
+
+    Contract: never raises for what the address, the key or the model do; `cancel` ends it.
+    Raises: Cancelled.
+    """
+    key = candidate.key
+    if key is not None and not _fits_in_a_header(key):
+        told = "The key has blanks, line ends or special characters in it."
+        return ProbeResult(status=ProbeStatus.AUTH, message=told, hint="Copy the key again, all of it.")
+    try:
+        door = OwnerDoor(candidate.base_url, connect_timeout_s=10.0, kept_connections=1)
+    except AddressRefused as error:
+        hint = "An address looks like https://host/v1"
+        return ProbeResult(status=ProbeStatus.ADDRESS, message=error.message, hint=hint)
+    try:
+        return _Probe(candidate, door, cancel, deadline, clock).run()
+    finally:
+        door.close()
+
+
+def first_answer(events: Iterator[StreamEvent]) -> Failed | None:
+    """The failure a stream begins with; None as soon as it begins with anything else."""
+    first = next(events, None)
+    if first is None:
+        return Failed(FailureKind.PROTOCOL, "It gave no answer.", retryable=False)
+    return first if isinstance(first, Failed) else None
+
+
+def status_of(failed: Failed) -> ProbeStatus:
+    """What a failure means to who set it up."""
+    if failed.kind is FailureKind.INVALID_REQUEST and failed.http_status in (404, 405):
+        return ProbeStatus.ADDRESS
+    return _BY_KIND.get(failed.kind, ProbeStatus.FAILED)
+
+
+class _Probe:
+    """One probe on its way."""
+
+    def __init__(
+        self, candidate: Candidate, door: OwnerDoor, cancel: Cancel, deadline: Deadline, clock: Clock
+    ) -> None:
+        self._candidate = candidate
+        self._door = door
+        self._cancel = cancel
+        self._deadline = deadline
+        self._clock = clock
+        self._models: tuple[str, ...] = ()
+        self._refusal: ProbeResult | None = None
+        """What the list of models came to, if it was not a list."""
+
+    def run(self) -> ProbeResult:
+        try:
+            self._models = self._list_models()
+        except (Unreachable, RedirectRefused) as error:
+            return self._address(error.message)
+        except DeadlineExceeded:
+            pass  # a list may be long in coming; the question decides
+        model = self._candidate.model or pick(self._models, self._candidate.preferred)
+        if model is None:
+            return self._refusal or self._nameless()
+        failed, latency_ms = self._ask(model, (_TOOL,))
+        takes_tools = True
+        if failed is not None and _is_about_tools(failed):
+            failed, latency_ms = self._ask(model, ())
+            takes_tools = False
+        if failed is None:
+            return ProbeResult(
+                status=ProbeStatus.OK,
+                message=f"{self._candidate.name} answers with {model}.",
+                latency_ms=latency_ms,
+                model=model,
+                models=self._models,
+                takes_tools=takes_tools,
+            )
+        result = self._failed(failed, model, latency_ms)
+        refusal = self._refusal
+        if result.status is ProbeStatus.FAILED and refusal and refusal.status is ProbeStatus.ADDRESS:
+            return refusal  # neither a list nor an answer: no model server at all
+        return result
+
+    def _list_models(self) -> tuple[str, ...]:
+        """Names the server has; empty when it does not tell, `_refusal` then says why.
+
+        Source: https://platform.openai.com/docs/api-reference/models/list
+        Raises: Unreachable, RedirectRefused, DeadlineExceeded, Cancelled.
+        """
+        try:
+            response = self._door.send(
+                "GET",
+                "/models",
+                None,
+                headers={**API.headers(self._candidate.key), "Accept": "application/json"},
+                cancel=self._cancel,
+                deadline=self._deadline.sooner(_MODELS_S),
+                idle_timeout_s=_MODELS_S,
+                limit_bytes=_MODELS_LIMIT_BYTES,
+            )
+            with response:
+                body = response.read_all()
+                status, headers = response.status, response.headers
+        except (Unreachable, RedirectRefused):
+            raise
+        except NetworkError as error:
+            self._refusal = self._address(error.message)
+            return ()
+        if status == 200:
+            names = read_names(body)
+            if names is not None:
+                return names
+            self._refusal = self._address(f"{self._door.address.origin} does not answer as a model server.")
+        elif status in (401, 403):
+            route = Route(provider=self._candidate.name, model="")
+            failed = API.failure(status, headers, body, route=route, now_ms=self._clock.now_ms())
+            self._refusal = self._failed(failed, None, 0)
+        return ()
+
+    def _ask(self, model: str, tools: tuple[ToolSchema, ...]) -> tuple[Failed | None, int]:
+        """The failure, None for an answer, and how long it took to begin, in ms."""
+        provider = HttpProvider(
+            Route(provider=self._candidate.name, model=model, quirks=self._candidate.quirks or Quirks()),
+            API,
+            self._door,
+            key=lambda: self._candidate.key,
+            idle_timeout_s=PROBE_S,
+            timeout_s=PROBE_S,
+            clock=self._clock,
+        )
+        request = ModelRequest(
+            system="", messages=(_QUESTION,), tools=tools, cancel=self._cancel, deadline=self._deadline
+        )
+        began_s = self._clock.monotonic_s()
+        events = provider.attempt(request, self._deadline)
+        try:
+            failed = first_answer(events)
+        finally:
+            events.close()  # an answer that has begun is enough; the rest would only cost
+        self._cancel.check()
+        return failed, int((self._clock.monotonic_s() - began_s) * 1000)
+
+    def _failed(self, failed: Failed, model: str | None, latency_ms: int) -> ProbeResult:
+        status = status_of(failed)
+        return ProbeResult(
+            status=status,
+            message=failed.message,
+            hint=self._hint(status, model),
+            latency_ms=latency_ms,
+            model=model,
+            models=self._models,
+        )
+
+    def _hint(self, status: ProbeStatus, model: str | None) -> str:
+        match status:
+            case ProbeStatus.AUTH:
+                return "Check the key: all of it, of this provider, and not revoked."
+            case ProbeStatus.ADDRESS:
+                return f"Check the address {self._candidate.base_url}; it usually ends in /v1"
+            case ProbeStatus.MODEL_UNKNOWN:
+                near = nearest(model or "", self._models)
+                return f"It has: {', '.join(near)}" if near else "Name a model that this provider has."
+            case ProbeStatus.QUOTA:
+                return "Add credit to the account of this key, or take another provider."
+            case ProbeStatus.RATE_LIMITED:
+                return "Wait a little and try again."
+        return "Try again; if it stays, look at the provider's status page."
+
+    def _address(self, message: str) -> ProbeResult:
+        return ProbeResult(
+            status=ProbeStatus.ADDRESS, message=message, hint=self._hint(ProbeStatus.ADDRESS, None)
+        )
+
+    def _nameless(self) -> ProbeResult:
+        return ProbeResult(
+            status=ProbeStatus.MODEL_UNKNOWN,
+            message=f"{self._candidate.name} does not say which models it has.",
+            hint="Name the model it should be asked for.",
+        )
+
+
+def read_names(body: bytes) -> tuple[str, ...] | None:
+    """The model names in a list of models, at most 200; None when it is none."""
+    try:
+        listed = msgspec.json.decode(body, type=_Listed)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    if listed.data is None:
+        return None
+    names = dict.fromkeys(model.id for model in listed.data if model.id and model.id.isprintable())
+    return tuple(names)[:MODELS_KEPT]
+
+
+class _Model(msgspec.Struct):
+    id: str = ""
+
+
+class _Listed(msgspec.Struct):
+    data: list[_Model] | None = None
+
+
+_NO_CHAT = ("embed", "whisper", "tts", "dall-e", "image", "moderation", "transcribe", "realtime", "audio")
+
+
+def pick(models: Sequence[str], preferred: Sequence[str]) -> str | None:
+    """The model to ask when nobody named one; None when there is nothing to choose from.
+
+    A preferred name counts whole, or as the beginning of a dated one (`name-2026-01-01`).
+    """
+    for wanted in preferred:
+        if wanted in models:
+            return wanted
+    for wanted in preferred:
+        dated = sorted(name for name in models if name.startswith(f"{wanted}-") and name[-1].isdigit())
+        if dated:
+            return dated[-1]
+    chatting = [name for name in models if not any(word in name.lower() for word in _NO_CHAT)]
+    if chatting:
+        return chatting[0]
+    return preferred[0] if preferred and not models else None
+
+
+def nearest(model: str, models: Sequence[str]) -> list[str]:
+    """The names most like `model`, also where only what follows a vendor's prefix is alike."""
+    by_end = {name.rpartition("/")[2].lower(): name for name in reversed(models)}
+    whole = {name.lower(): name for name in models}
+    wanted = model.lower()
+    ends = difflib.get_close_matches(wanted.rpartition("/")[2], by_end, _NAMES_SUGGESTED, 0.6)
+    wholes = difflib.get_close_matches(wanted, whole, _NAMES_SUGGESTED, 0.6)
+    near = dict.fromkeys([*(whole[each] for each in wholes), *(by_end[each] for each in ends)])
+    return list(near)[:_NAMES_SUGGESTED]
+
+
+def _is_about_tools(failed: Failed) -> bool:
+    is_refusal = failed.kind is FailureKind.INVALID_REQUEST
+    return is_refusal and ("tool" in failed.message.lower() or "function" in failed.message.lower())
+
+
+def _fits_in_a_header(key: Secret) -> bool:
+    text = key.reveal()
+    return bool(text) and text.isascii() and text.isprintable() and " " not in text
