@@ -90,7 +90,7 @@ class RuntimeWorker(GeventWorker):
         super().init_process()
 
     def load_wsgi(self) -> None:
-        app: Any = build_app(self, self.launch.settings.http)
+        app: Any = build_app(self, lambda: self.launch.settings.http)
         self.wsgi = app
 
     def init_signals(self) -> None:

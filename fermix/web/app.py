@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,14 +18,14 @@ from fermix.web.settings import HttpSettings
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-def build_app(control: DaemonControl, settings: HttpSettings) -> Flask:
-    """A WSGI application that asks `control` and nothing else."""
+def build_app(control: DaemonControl, settings: Callable[[], HttpSettings]) -> Flask:
+    """A WSGI application that asks `control` and nothing else; `settings` gives those that count now."""
     app = Flask("fermix.web", static_folder=None, template_folder=None)
-    names = _LOOPBACK_NAMES | {settings.host.lower()} | {name.lower() for name in settings.names}
 
     @app.before_request
     def check() -> Response | None:
-        return _refusal(names, settings.body_limit_bytes)
+        present = settings()
+        return _refusal(_names(present), present.body_limit_bytes)
 
     @app.get("/health/live")
     def live() -> Response:
@@ -45,6 +46,11 @@ def build_app(control: DaemonControl, settings: HttpSettings) -> Flask:
         return _error(error.code or 500, (error.name or "error").lower().replace(" ", "_"), error.name)
 
     return app
+
+
+def _names(settings: HttpSettings) -> frozenset[str]:
+    """The hosts that requests and pages may name."""
+    return _LOOPBACK_NAMES | {settings.host.lower()} | {name.lower() for name in settings.names}
 
 
 def _refusal(names: frozenset[str], body_limit_bytes: int) -> Response | None:

@@ -33,7 +33,7 @@ def daemon() -> Daemon:
 
 @pytest.fixture
 def client(daemon):
-    return build_app(daemon, HttpSettings(names=("Fermix.example",))).test_client()
+    return build_app(daemon, lambda: HttpSettings(names=("Fermix.example",))).test_client()
 
 
 @pytest.mark.parametrize(
