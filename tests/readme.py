@@ -66,7 +66,7 @@ def commands() -> str:
 
 
 def settings() -> str:
-    """Every setting with its default, unit and help, one table per section."""
+    """Every setting with its default, unit, what makes a change count, and help."""
     from fermix.config import values
     from fermix.daemon.sections import SCHEMA
 
@@ -75,9 +75,10 @@ def settings() -> str:
             table = f"{section.name}.NAME" if section.is_named else section.name
             for each in section.settings:
                 default = "" if each.default is None else f"`{values.written(each.default)}`"
-                yield f"`{table}.{each.name}`", default, each.unit or "", each.help
+                after = "restart" if each.needs_restart else "reload"
+                yield f"`{table}.{each.name}`", default, each.unit or "", after, each.help
 
-    return _table(("Setting", "Default", "Unit", "What it does"), rows())
+    return _table(("Setting", "Default", "Unit", "Counts after", "What it does"), rows())
 
 
 def error_codes() -> str:

@@ -34,6 +34,7 @@ class Shown:
             "is_set": self.is_set,
             "unit": setting.unit,
             "help": setting.help,
+            "needs_restart": setting.needs_restart,
         }
 
 
@@ -99,7 +100,8 @@ def as_toml(shown: list[Shown], *, has_help: bool) -> str:
             lines += ["", f"[{'.'.join(table)}]"]
         setting = each.located.setting
         if has_help:
-            lines.append(f"# {setting.help}" + (f" ({setting.unit})" if setting.unit else ""))
+            restart = " Counts after a restart." if setting.needs_restart else ""
+            lines.append(f"# {setting.help}" + (f" ({setting.unit})" if setting.unit else "") + restart)
         line = f"{setting.name} = {values.written(each.value)}"
         lines.append(line if each.is_set else f"# {line}")
     return "\n".join(lines[1:])

@@ -44,6 +44,8 @@ class Declared:
     choices: tuple[str, ...]
     is_id: bool
     is_secret: bool
+    needs_restart: bool
+    """A running daemon cannot take it up; it counts from the next start on."""
     check: Callable[[Any], str | None] | None
     """Any: the decoded value, whatever the field's type is."""
 
@@ -64,6 +66,10 @@ class Setting:
     @property
     def unit(self) -> str | None:
         return self.declared.unit
+
+    @property
+    def needs_restart(self) -> bool:
+        return self.declared.needs_restart
 
     def expected(self) -> str:
         """What a good value is, for an error message."""
@@ -102,14 +108,16 @@ def setting(
     choices: Sequence[str] = (),
     is_id: bool = False,
     is_secret: bool = False,
+    needs_restart: bool = False,
     check: Callable[[T], str | None] | None = None,
 ) -> T:
     """Declare one setting as a dataclass field with a default, a help sentence and its unit.
 
     The field's type decides what is accepted: int, float, bool, str, Path, tuple[str, ...],
     each also as `| None`. `is_id` takes integers too and gives their text. `is_secret` takes
-    only `@secret:NAME` (resolve it with `SecretStores.resolve`). `check` answers None for a good
-    value, else what was expected.
+    only `@secret:NAME` (resolve it with `SecretStores.resolve`). `needs_restart`: a running daemon
+    cannot take a change up, so a reload leaves it and says so. `check` answers None for a good value,
+    else what was expected.
     """
     declared = Declared(
         help=help,
@@ -119,6 +127,7 @@ def setting(
         choices=tuple(choices),
         is_id=is_id,
         is_secret=is_secret,
+        needs_restart=needs_restart,
         check=check,
     )
     return field(default=default, metadata={_DECLARED: declared})

@@ -32,6 +32,7 @@ class RuntimeSettings:
         "How long a start waits for the last processes of a killed daemon.",
         unit="s",
         minimum=0.0,
+        needs_restart=True,
     )
     restarts: int = setting(
         60, "Worker restarts within restart_window_s before pauses are made.", unit="restarts", minimum=1

@@ -26,5 +26,9 @@ class GatewaySettings:
     )
     text_limit_bytes: int = setting(262_144, "Longest text of one message.", unit="bytes", minimum=1024)
     unread_reply_days: int = setting(
-        7, "How long a reply waits for a local client that left before reading it.", unit="days", minimum=1
+        7,
+        "How long a reply waits for a local client that left before reading it.",
+        unit="days",
+        minimum=1,
+        needs_restart=True,
     )

@@ -22,9 +22,17 @@ def _not_loopback(host: str) -> str | None:
 class HttpSettings:
     """[http] section."""
 
-    enabled: bool = setting(True, "Whether fermix listens for HTTP at all.")
-    host: str = setting("127.0.0.1", "Address to listen on; loopback only.", check=_not_loopback)
-    port: int = setting(4030, "TCP port to listen on; 0 takes any free one.", minimum=0, maximum=65_535)
+    enabled: bool = setting(True, "Whether fermix listens for HTTP at all.", needs_restart=True)
+    host: str = setting(
+        "127.0.0.1", "Address to listen on; loopback only.", check=_not_loopback, needs_restart=True
+    )
+    port: int = setting(
+        4030,
+        "TCP port to listen on; 0 takes any free one.",
+        minimum=0,
+        maximum=65_535,
+        needs_restart=True,
+    )
     names: tuple[str, ...] = setting((), "Further host names under which a reverse proxy reaches fermix.")
     connections: int = setting(
         256, "Connections open at once; more wait.", unit="connections", minimum=4, maximum=10_000
