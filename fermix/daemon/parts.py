@@ -25,6 +25,7 @@ from fermix.daemon.control import table_of
 from fermix.daemon.desk import Desk
 from fermix.daemon.folders import folder_of, root_of
 from fermix.daemon.methods.daemon import DaemonMethods
+from fermix.daemon.methods.provider import ProviderMethods
 from fermix.daemon.methods.sessions import SessionMethods
 from fermix.daemon.methods.turns import TurnMethods
 from fermix.daemon.sections import Settings
@@ -105,7 +106,7 @@ class WorkerParts:
         """The provider the settings name, and the loop that asks it."""
         around = self._around
         settings = around.settings
-        secrets = SecretStores(around.home, around.environment, redactor=around.redactor)
+        self._secrets = secrets = SecretStores(around.home, around.environment, redactor=around.redactor)
         self.provider = build(
             settings.provider,
             settings.providers,
@@ -182,6 +183,13 @@ class WorkerParts:
             DaemonMethods(status=around.status, stop=around.stop),
             TurnMethods(self.desk),
             SessionMethods(self.desk),
+            ProviderMethods(
+                provider=lambda: self.provider,
+                settings=lambda: around.settings,
+                secret=self._secrets.resolve,
+                redactor=around.redactor,
+                clock=around.clock,
+            ),
         )
         self.server = ControlServer(
             around.control,

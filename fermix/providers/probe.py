@@ -22,7 +22,7 @@ from fermix.net.door import OwnerDoor
 from fermix.providers.apis.openai_chat import API
 from fermix.providers.apis.wire import Quirks, Route
 from fermix.providers.client import HttpProvider
-from fermix.providers.port import Failed, FailureKind, ModelRequest, StreamEvent, ToolSchema
+from fermix.providers.port import Failed, FailureKind, ModelRequest, Provider, StreamEvent, ToolSchema
 from fermix.secret import Secret
 from fermix.tasks import Cancel, Deadline
 
@@ -77,6 +77,7 @@ class Candidate:
     key: Secret | None = None
     quirks: Quirks | None = None
     """None takes the usual ones."""
+    takes_tools: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +117,36 @@ def probe(candidate: Candidate, *, cancel: Cancel, deadline: Deadline, clock: Cl
         return _Probe(candidate, door, cancel, deadline, clock).run()
     finally:
         door.close()
+
+
+def probe_running(provider: Provider, *, cancel: Cancel, deadline: Deadline, clock: Clock) -> ProbeResult:
+    """The same question to a provider that is there already, such as the model on this machine.
+
+    Contract: as `probe`.
+    """
+    request = ModelRequest(system="", messages=(_QUESTION,), tools=(), cancel=cancel, deadline=deadline)
+    began_s = clock.monotonic_s()
+    failed = first_answer(provider.stream(request))
+    cancel.check()
+    latency_ms = int((clock.monotonic_s() - began_s) * 1000)
+    takes_tools = provider.limits.takes_tools
+    if failed is None:
+        message = f"{provider.name} answers with {provider.model}."
+        return ProbeResult(
+            status=ProbeStatus.OK,
+            message=message,
+            latency_ms=latency_ms,
+            model=provider.model,
+            takes_tools=takes_tools,
+        )
+    return ProbeResult(
+        status=status_of(failed),
+        message=failed.message,
+        hint="fermix logs -n 50",
+        latency_ms=latency_ms,
+        model=provider.model,
+        takes_tools=takes_tools,
+    )
 
 
 def first_answer(events: Iterator[StreamEvent]) -> Failed | None:
@@ -158,8 +189,8 @@ class _Probe:
         model = self._candidate.model or pick(self._models, self._candidate.preferred)
         if model is None:
             return self._refusal or self._nameless()
-        failed, latency_ms = self._ask(model, (_TOOL,))
-        takes_tools = True
+        takes_tools = self._candidate.takes_tools
+        failed, latency_ms = self._ask(model, (_TOOL,) if takes_tools else ())
         if failed is not None and _is_about_tools(failed):
             failed, latency_ms = self._ask(model, ())
             takes_tools = False

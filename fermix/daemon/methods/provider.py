@@ -1,0 +1,131 @@
+"""The method that asks a provider for real: the one in force, or one a person thinks of taking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated
+
+import msgspec
+
+from fermix.clock import Clock
+from fermix.daemon.methods.access import persons
+from fermix.daemon.sections import Settings
+from fermix.errors import SecretMissing, UsageError
+from fermix.ipc.server import Call, Method
+from fermix.providers.apis.wire import Quirks
+from fermix.providers.port import Provider
+from fermix.providers.probe import (
+    PROBE_S,
+    Candidate,
+    ProbeResult,
+    ProbeStatus,
+    probe,
+    probe_running,
+)
+from fermix.secret import Secret
+from fermix.secrets import Redactor
+from fermix.tasks import Cancel, Deadline
+
+LOCAL_NAME = "local"
+Name = Annotated[str, msgspec.Meta(max_length=500)]
+
+
+class ProbeParams(msgspec.Struct):
+    """`provider.probe`: nothing for the provider in force, else an address and what belongs to it."""
+
+    base_url: Name | None = None
+    name: Name | None = None
+    model: Name | None = None
+    api_key: Annotated[str, msgspec.Meta(max_length=65_536)] | None = None
+    """The secret itself: this socket is its owner's alone."""
+    preferred: Annotated[tuple[Name, ...], msgspec.Meta(max_length=50)] = ()
+    """Models to take when none is named, the best first."""
+
+    def __repr__(self) -> str:
+        return f"ProbeParams(base_url={self.base_url!r})"  # never the key
+
+
+class ProviderMethods:
+    """Answers `provider.probe`."""
+
+    def __init__(
+        self,
+        *,
+        provider: Callable[[], Provider],
+        settings: Callable[[], Settings],
+        secret: Callable[[str], Secret],
+        redactor: Redactor,
+        clock: Clock,
+    ) -> None:
+        """`provider` and `settings` give those in force; `secret` resolves `@secret:NAME`."""
+        self._provider = provider
+        self._settings = settings
+        self._secret = secret
+        self._redactor = redactor
+        self._clock = clock
+
+    def methods(self) -> dict[str, Method]:
+        """Method name → what it takes and what answers it."""
+        return {"provider.probe": persons(ProbeParams, self._probe)}
+
+    def _probe(self, params: ProbeParams, call: Call) -> Mapping[str, object]:
+        """Ends when the client hangs up: its greenlet is ended then, and the request with it."""
+        deadline = Deadline.after(PROBE_S)
+        if params.base_url is not None:
+            candidate = self._candidate(params)
+        elif params != ProbeParams():
+            raise UsageError("A provider is probed by its base_url; leave all out for the one in force.")
+        else:
+            in_force = self._in_force()
+            if in_force is None:
+                return self._shown(
+                    probe_running(self._provider(), cancel=Cancel(), deadline=deadline, clock=self._clock)
+                )
+            if isinstance(in_force, ProbeResult):
+                return self._shown(in_force)
+            candidate = in_force
+        return self._shown(probe(candidate, cancel=Cancel(), deadline=deadline, clock=self._clock))
+
+    def _candidate(self, params: ProbeParams) -> Candidate:
+        key = Secret(params.api_key) if params.api_key else None
+        if key is not None:
+            self._redactor.add(key)
+        return Candidate(
+            name=params.name or "The provider",
+            base_url=params.base_url or "",
+            model=params.model,
+            preferred=params.preferred,
+            key=key,
+        )
+
+    def _in_force(self) -> Candidate | ProbeResult | None:
+        """The provider of the settings; None when it is the model on this machine."""
+        settings = self._settings()
+        name = settings.provider.name
+        table = settings.providers.get(name)
+        if name == LOCAL_NAME or table is None:
+            return None
+        try:
+            key = self._secret(table.api_key) if table.api_key else None
+        except SecretMissing as error:
+            return ProbeResult(status=ProbeStatus.AUTH, message=error.message, hint=error.hint)
+        return Candidate(
+            name=name,
+            base_url=table.base_url or "",
+            model=settings.provider.model or table.model,
+            key=key,
+            quirks=Quirks(usage_in_stream=table.usage_in_stream),
+            takes_tools=table.takes_tools,
+        )
+
+    def _shown(self, result: ProbeResult) -> dict[str, object]:
+        redact = self._redactor.redact
+        return {
+            "status": result.status.value,
+            "message": redact(result.message),
+            "hint": redact(result.hint) if result.hint else None,
+            "latency_ms": result.latency_ms,
+            "model": result.model,
+            "models": [redact(name) for name in result.models],
+            "takes_tools": result.takes_tools,
+        }
