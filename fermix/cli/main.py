@@ -16,6 +16,7 @@ COMMANDS = {
     "ask": "fermix.cli.ask:command",
     "chat": "fermix.cli.chat:command",
     "config": "fermix.cli.config:group",
+    "doctor": "fermix.cli.doctor:command",
     "help": "fermix.cli.help:command",
     "logs": "fermix.cli.logs:command",
     "models": "fermix.cli.models:group",
