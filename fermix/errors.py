@@ -10,11 +10,12 @@ FermixError                  has a stable `code`, a message and a `hint` (the co
 │   ├── NotReady             the daemon starts and takes no messages yet
 │   ├── Draining             the daemon stops and takes no more messages
 │   ├── QueueFull            a conversation has too many messages waiting
+│   ├── SessionUnknown       no session has this name
 │   ├── RestartsExceeded     a part of the daemon failed too often
 │   ├── AddressUnavailable   an address or socket path fermix must listen on cannot be used
 │   ├── StoreError           StoreFull · StoreBusy · StoreFailing · StoreGone · StoreCorrupt ·
 │   │                        SchemaNewer · StoreClosed
-│   ├── ProtocolError        a frame or request on the control socket was refused
+│   ├── ProtocolError        a frame or request, on the socket or over HTTP, was refused
 │   ├── HelperFailed         a helper process did not start, or ended without being told to
 │   └── ProviderError        a model provider cannot be used at all
 ├── ModelError               the model reads it as a tool result
@@ -130,6 +131,12 @@ class QueueFull(OwnerError):
     code = "queue_full"
 
 
+class SessionUnknown(OwnerError):
+    """No session has this name."""
+
+    code = "session_unknown"
+
+
 class RestartsExceeded(OwnerError):
     """A part of the daemon failed too often in a short time; its supervisor gave up."""
 
@@ -191,12 +198,16 @@ class StoreClosed(StoreError):
 
 
 class ProtocolError(OwnerError):
-    """A frame or request on the control socket that cannot be served."""
+    """A frame or request, on the control socket or over HTTP, that cannot be served."""
 
     code = "protocol"
 
-    def __init__(self, message: str, *, code: str | None = None, hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, code: str | None = None, hint: str | None = None, param: str | None = None
+    ) -> None:
+        """`param`: which part of the request is wrong; None when no single one is."""
         super().__init__(message, hint=hint)
+        self.param = param
         if code is not None:
             self.code = code
 
