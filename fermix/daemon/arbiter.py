@@ -22,11 +22,12 @@ from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 from gunicorn.errors import HaltServer
 
+from fermix.daemon.endings import BOOT_FAILED, FAILED, UNREPAIRABLE
 from fermix.daemon.launch import Launch
 from fermix.daemon.restarts import RestartPauses
 from fermix.daemon.sections import load_settings
 from fermix.daemon.serverlog import ServerLog
-from fermix.daemon.worker import BOOT_FAILED, RuntimeWorker
+from fermix.daemon.worker import RuntimeWorker
 from fermix.errors import ConfigError
 
 log = logging.getLogger(__name__)
@@ -218,8 +219,9 @@ class DaemonArbiter(Arbiter):
         """Decide when the next worker starts, or that none can."""
         if ended.si_code == os.CLD_EXITED:
             log.error("Worker %d exited with status %d", ended.si_pid, ended.si_status)
-            if ended.si_status == BOOT_FAILED and not self._has_served:
-                raise HaltServer("the worker could not start; its reason stands above", 1)
+            if ended.si_status in (BOOT_FAILED, UNREPAIRABLE) and not self._has_served:
+                status = UNREPAIRABLE if ended.si_status == UNREPAIRABLE else FAILED
+                raise HaltServer("the worker could not start; its reason stands above", status)
         else:
             log.error("Worker %d was ended by %s", ended.si_pid, signal.Signals(ended.si_status).name)
         now_s = time.monotonic()

@@ -13,6 +13,7 @@ from fermix import __version__, native
 from fermix.config.home import prepare_home
 from fermix.daemon.app import Runtime
 from fermix.daemon.arbiter import DaemonArbiter
+from fermix.daemon.endings import FAILED, UNREPAIRABLE, last_words, status_of
 from fermix.daemon.launch import Launch, MakeRuntime
 from fermix.daemon.lease import Holder, Lease
 from fermix.daemon.listeners import ControlListener, HttpListener
@@ -22,7 +23,7 @@ from fermix.daemon.sections import load_settings
 from fermix.errors import FermixError
 from fermix.ipc.client import open_connection
 from fermix.paths import Home
-from fermix.telemetry.logs import LogFile, start_logs
+from fermix.telemetry.logs import start_logs
 from fermix.telemetry.terminal import is_watched, occupy_standard_descriptors, tell
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,10 @@ _ASK_S = 5.0
 
 
 def run(home: Home, mode: str, environment: Mapping[str, str]) -> int:
-    """Serve the home until told to stop; the exit status of `fermix run`. `mode` is full or private."""
+    """Serve the home until told to stop; the exit status of `fermix run`. `mode` is full or private.
+
+    0 stopped as asked, 78 it cannot start until somebody changes something, 1 everything else.
+    """
     return serve(home, Mode(mode), environment, make_runtime=Runtime)
 
 
@@ -45,13 +49,14 @@ def serve(home: Home, mode: Mode, environment: Mapping[str, str], *, make_runtim
             _tell_where(launch)
             return _arbitrate(launch)
     except FermixError as error:
-        _say(error.message, error.hint)
-        return error.exit_status
+        last_words(home, environment, error.message, error.hint)
+        return status_of(error)
     except OSError as error:  # a full disk, a read-only home: the owner reads what the system says
-        _say(str(error), f"Look at it with: ls -ld '{home.root}'; df -h '{home.root}'")
-        return 1
+        hint = f"Look at it with: ls -ld '{home.root}'; df -h '{home.root}'"
+        last_words(home, environment, str(error), hint)
+        return FAILED
     except KeyboardInterrupt:  # before the arbiter takes signals
-        return 1
+        return FAILED
 
 
 def _arbitrate(launch: Launch) -> int:
@@ -59,15 +64,10 @@ def _arbitrate(launch: Launch) -> int:
     try:
         DaemonArbiter(launch).run()
     except SystemExit as ending:
-        return 0 if ending.code in (None, 0) else 1
-    return 1
-
-
-def _say(message: str, hint: str | None) -> None:
-    """Why it cannot start, to whoever started it and to the log, if that was open already."""
-    if any(isinstance(handler, LogFile) for handler in logging.getLogger().handlers):
-        log.error("Cannot start: %s", message)
-    tell(f"fermix: {message}", hint)
+        if ending.code in (None, 0):
+            return 0
+        return UNREPAIRABLE if ending.code == UNREPAIRABLE else FAILED
+    return FAILED
 
 
 def _prepare(

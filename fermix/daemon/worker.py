@@ -19,22 +19,16 @@ from gevent.server import StreamServer
 from gunicorn.workers.ggevent import GeventWorker
 
 from fermix import __version__, native
+from fermix.daemon.endings import BOOT_FAILED, FAILED, last_words, status_of
 from fermix.daemon.launch import Launch, RuntimePort
 from fermix.daemon.watchdog import Heartbeat
 from fermix.errors import DeadlineExceeded, FermixError, NotReady
 from fermix.tasks import Task, TaskGroup, time_limit
-from fermix.telemetry.terminal import tell
 from fermix.web.app import build_app
 from fermix.web.health import DaemonState, HealthReport
 from fermix.web.port import DeskPort
 
 log = logging.getLogger(__name__)
-
-BOOT_FAILED = 3
-"""Exit status of a worker that could not start; nothing a second try would change."""
-
-FAILED = 1
-"""Exit status of a worker whose runtime gave up; the next one may do better."""
 
 _READY_BIT = 0o100
 """Set in the heartbeat file's mode; writing to it would change the time that is the heartbeat."""
@@ -147,7 +141,7 @@ class RuntimeWorker(GeventWorker):
             self._runtime.start()
         except Exception as error:  # the boundary: whatever it was, this worker cannot work
             self._report_failed_start(error)
-            self._finish(BOOT_FAILED)
+            self._finish(status_of(error, otherwise=BOOT_FAILED))
             return
         self._is_ready = True
         os.fchmod(self.tmp.fileno(), 0o600 | _READY_BIT)
@@ -160,13 +154,12 @@ class RuntimeWorker(GeventWorker):
             self._finish(FAILED)
 
     def _report_failed_start(self, error: Exception) -> None:
+        home, environment = self.launch.home, self.launch.environment
         if isinstance(error, FermixError):
-            log.error("Cannot start: %s", error)
-            tell(f"fermix: {error}", error.hint)
-        else:
-            log.error("Cannot start", exc_info=error)
-            told = f"{type(error).__name__}: {error}".rstrip(": ")  # the text of an OSError names its file
-            tell(f"fermix: It could not start: {told}", "fermix logs -n 50")
+            last_words(home, environment, str(error), error.hint)
+            return
+        told = f"{type(error).__name__}: {error}".rstrip(": ")  # the text of an OSError names its file
+        last_words(home, environment, f"It could not start: {told}", "fermix logs -n 50", surprise=error)
 
     def _next_signals(self) -> bytes:
         try:

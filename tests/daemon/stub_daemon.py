@@ -1,7 +1,7 @@
 """A daemon with a stub for its runtime, run as a process of its own: `python -m tests.daemon.stub_daemon`.
 
-Arguments: the mode, then any of `refuse`, `crash`, `die`, `slow`, `endless`. Its control socket takes one
-line per connection and answers one.
+Arguments: the mode, then any of `refuse`, `newer`, `crash`, `die`, `slow`, `endless`. Its control socket
+takes one line per connection and answers one.
 """
 
 from gevent import monkey
@@ -23,7 +23,7 @@ from fermix import native
 from fermix.daemon.launch import Placement
 from fermix.daemon.mode import Mode
 from fermix.daemon.run import serve
-from fermix.errors import NotReady, OwnerError
+from fermix.errors import NotReady, OwnerError, SchemaNewer
 from fermix.paths import Home
 from fermix.tasks import TaskGroup, sleep
 from fermix.telemetry.lines import set_redaction
@@ -61,6 +61,8 @@ class StubRuntime:
         set_redaction(lambda text: text.replace("hunter2", "***"))
         if "refuse" in FLAGS:
             raise OwnerError("The stub cannot start.", hint="Repair the stub.")
+        if "newer" in FLAGS:
+            raise SchemaNewer("The stub's database is of a later fermix.")
         if "crash" in FLAGS:
             raise ValueError("a bug in the stub")
         if "die" in FLAGS:

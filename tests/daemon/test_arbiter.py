@@ -213,15 +213,19 @@ def test_sighup_reloads_in_place_and_a_broken_config_changes_nothing(daemon, unt
 
 
 @pytest.mark.parametrize(
-    ("flag", "said"),
-    [("refuse", "The stub cannot start.\n  Repair the stub."), ("crash", "a bug in the stub")],
+    ("flag", "said", "status"),
+    [
+        ("refuse", "The stub cannot start.\n  Repair the stub.", 1),
+        ("crash", "a bug in the stub", 1),
+        ("newer", "of a later fermix", 78),
+    ],
 )
-def test_a_worker_that_cannot_start_ends_the_daemon_with_its_reason(daemon, flag, said):
+def test_a_worker_that_cannot_start_ends_the_daemon_with_its_reason(daemon, flag, said, status):
     process = daemon.spawn(flag)
 
     output, _ = process.communicate(timeout=10)
 
-    assert process.returncode == 1
+    assert process.returncode == status
     assert said in output
     assert daemon.log().count("Cannot start") == 1
     assert not (daemon.home / "fermix.pid").exists()

@@ -16,7 +16,7 @@ def test_a_wrong_setting_is_named_and_nothing_is_left(daemon):
     process = daemon.spawn()
     output, _ = process.communicate(timeout=10)
 
-    assert process.returncode == 1
+    assert process.returncode == 78
     assert "prot" in output
     assert "port" in output
     assert output.startswith("fermix: ")
@@ -30,7 +30,7 @@ def test_an_address_others_can_reach_is_refused(daemon):
     process = daemon.spawn()
     output, _ = process.communicate(timeout=10)
 
-    assert process.returncode == 1
+    assert process.returncode == 78
     assert "a loopback address such as 127.0.0.1" in output
 
 
@@ -40,7 +40,7 @@ def test_a_home_others_can_enter_is_refused(daemon):
     process = daemon.spawn()
     output, _ = process.communicate(timeout=10)
 
-    assert process.returncode == 1
+    assert process.returncode == 78
     assert "chmod 700" in output
 
 
@@ -146,3 +146,14 @@ def test_a_terminal_that_goes_away_does_not_end_the_daemon(daemon, until):
     assert daemon.ping() is not None
     process.terminate()
     assert process.wait(timeout=5) == 0
+
+
+def test_a_service_manager_is_told_not_to_try_again_and_the_log_has_the_reason(daemon):
+    (daemon.home / "config.toml").write_text("[http]\nprot = 1\n")
+
+    daemon.environment["INVOCATION_ID"] = "0" * 32
+    process = daemon.spawn()
+    output, _ = process.communicate(timeout=10)
+
+    assert process.returncode == 78
+    assert daemon.log() == output
