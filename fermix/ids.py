@@ -12,10 +12,18 @@ _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 def new_id(now_ms: int) -> str:
     """A fresh ULID for something that happened at `now_ms`."""
-    number = (now_ms & ((1 << 48) - 1)) << 80 | int.from_bytes(os.urandom(10))
-    return "".join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
+    return _written((now_ms & ((1 << 48) - 1)) << 80 | int.from_bytes(os.urandom(10)))
+
+
+def ulid_of(digest: bytes) -> str:
+    """An id that is the same for the same digest (16 bytes or more); it sorts by no time."""
+    return _written(int.from_bytes(digest[:16]))
 
 
 def is_id(text: str) -> bool:
     """Whether `text` has the shape of a ULID."""
     return len(text) == 26 and text[0] in "01234567" and all(char in _ALPHABET for char in text)
+
+
+def _written(number: int) -> str:
+    return "".join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
