@@ -14,6 +14,8 @@ def main() -> int:
         return _run_daemon(is_private="--private" in words)
     if words[:1] == ["_local-model"]:
         return _serve_local_model(words[1:])
+    if words[:1] == ["_keyring"] and len(words) == 4:
+        return _ask_keyring(words[1:])
     if words in (["status"], ["status", "--json"]):
         return _print_status(as_json="--json" in words)
     from fermix.cli.main import main as run_command_line
@@ -71,6 +73,12 @@ def _serve_local_model(words: list[str]) -> int:
     from fermix.providers.local_server import main as serve
 
     return serve(words)
+
+
+def _ask_keyring(words: list[str]) -> int:
+    from fermix.secrets.keyring_process import main as ask
+
+    return ask(words)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Never
 
 from fermix.config.declare import Kind, Setting
-from fermix.config.references import environment_variable, secret_name
+from fermix.config.references import secret_name
 from fermix.errors import SettingInvalid
 
 _SHOWN_LENGTH = 60
@@ -154,8 +154,7 @@ def _refuse(setting: Setting, value: object, *, key: str, place: str, expected: 
         name = key.rpartition(".")[2].replace("_", "-")
         raise SettingInvalid(
             message,
-            hint=f"Keep the secret out of config.toml: put it in the environment as "
-            f"{environment_variable(name)} or in the home as secrets/{name} (mode 600), "
+            hint=f"Keep the secret out of config.toml: fermix secrets set {name}, "
             f"then: fermix config set {key} @secret:{name}",
         )
     raise SettingInvalid(message, hint=f"fermix config set {key} VALUE")

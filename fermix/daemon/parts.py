@@ -28,10 +28,12 @@ from fermix.daemon.methods.daemon import DaemonMethods
 from fermix.daemon.methods.provider import ProviderMethods
 from fermix.daemon.methods.sessions import SessionMethods
 from fermix.daemon.methods.turns import TurnMethods
+from fermix.daemon.removals import Removals
 from fermix.daemon.sections import Settings
 from fermix.db import Database
 from fermix.errors import StoreGone
 from fermix.gateway.authorizer import LOCAL
+from fermix.gateway.erase import Eraser
 from fermix.gateway.gateway import Gateway
 from fermix.gateway.inbox import Inbox, InboxEntry
 from fermix.gateway.outbox import Outbox
@@ -106,7 +108,9 @@ class WorkerParts:
         """The provider the settings name, and the loop that asks it."""
         around = self._around
         settings = around.settings
-        self._secrets = secrets = SecretStores(around.home, around.environment, redactor=around.redactor)
+        self._secrets = secrets = SecretStores(
+            around.home, around.environment, redactor=around.redactor, settings=settings.secrets
+        )
         self.provider = build(
             settings.provider,
             settings.providers,
@@ -162,6 +166,11 @@ class WorkerParts:
             access={},
             settings=around.settings.gateway,
         )
+        removals = Removals(around.home, self.pool)
+        eraser = Eraser(
+            db, queue=gateway.queue, turns=turns, inbox=inbox, files=removals, now_ms=clock.now_ms
+        )
+        removals.recover(eraser.was_deleted)
         blobs = Blobs(around.home, clock=clock, pool=self.pool)
         self.pool.run(blobs.sweep, timeout_s=60.0)
         self.desk = Desk(
@@ -171,6 +180,7 @@ class WorkerParts:
             conversations=conversations,
             blobs=blobs,
             confirm=partial(outbox.confirm, channel=LOCAL),
+            erase=eraser.erase,
             clock=clock,
         )
         gateway.recover()

@@ -22,6 +22,7 @@ from fermix.paths import Home
 from fermix.process.settings import CommandSettings
 from fermix.providers.settings import LocalModelSettings, NamedProviderSettings, ProviderSettings
 from fermix.secrets import SecretStores
+from fermix.secrets.settings import SecretSettings
 from fermix.telemetry.settings import LogSettings
 from fermix.web.settings import HttpSettings
 
@@ -32,6 +33,7 @@ SCHEMA = Schema(
         ProviderSettings,
         NamedProviderSettings,
         LocalModelSettings,
+        SecretSettings,
         CommandSettings,
         DatabaseSettings,
         ControlSettings,
@@ -52,6 +54,7 @@ class Settings:
     provider: ProviderSettings
     providers: Mapping[str, NamedProviderSettings]
     local_model: LocalModelSettings
+    secrets: SecretSettings
     commands: CommandSettings
     database: DatabaseSettings
     control: ControlSettings
@@ -82,7 +85,7 @@ def find_problems(home: Home, environment: Mapping[str, str]) -> list[FermixErro
     except ConfigError as exc:
         return [exc]
     decoded = decode(SCHEMA, source, user_home=user_home(environment))
-    stores = SecretStores(home, environment)
+    stores = SecretStores(home, environment, settings=decoded.one(SecretSettings))
     problems: list[FermixError] = [*decoded.problems, *_contradictions(decoded)]
     for reference in _references(decoded):
         try:
@@ -104,6 +107,7 @@ def _settings(decoded: Decoded) -> Settings:
         provider=decoded.one(ProviderSettings),
         providers=decoded.named(NamedProviderSettings),
         local_model=decoded.one(LocalModelSettings),
+        secrets=decoded.one(SecretSettings),
         commands=decoded.one(CommandSettings),
         database=decoded.one(DatabaseSettings),
         control=decoded.one(ControlSettings),

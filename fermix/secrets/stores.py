@@ -1,9 +1,11 @@
-"""All secret stores in their order: environment first, then the home's private files."""
+"""All secret stores in their order: environment, the system's keyring, the home's private files."""
 
 from __future__ import annotations
 
-import shlex
+import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fermix.config.references import environment_variable, secret_name
 from fermix.errors import ConfigError, SecretMissing, SettingInvalid
@@ -13,18 +15,45 @@ from fermix.secrets.environment import EnvironmentSecrets
 from fermix.secrets.files import FileSecrets
 from fermix.secrets.port import SecretStore, WritableStore, check_name
 from fermix.secrets.redact import Redactor
+from fermix.secrets.settings import SecretSettings
+
+if TYPE_CHECKING:
+    from fermix.secrets.keyring_store import KeyringSecrets
+
+
+@dataclass(frozen=True, slots=True)
+class SecretFact:
+    """One secret, without its value."""
+
+    name: str
+    store: str
+    """The store that counts: `environment`, `keyring` or `files`."""
 
 
 class SecretStores:
     """Looks a secret up where it may be; tells `redactor` every value it hands out."""
 
     def __init__(
-        self, home: Home, environment: Mapping[str, str], *, redactor: Redactor | None = None
+        self,
+        home: Home,
+        environment: Mapping[str, str],
+        *,
+        redactor: Redactor | None = None,
+        settings: SecretSettings | None = None,
     ) -> None:
         self._home = home
-        self._written: WritableStore = FileSecrets(home.secrets)
-        self._stores: tuple[SecretStore, ...] = (EnvironmentSecrets(environment), self._written)
+        self._settings = settings or SecretSettings()
+        self._environment = EnvironmentSecrets(environment)
+        self._files: WritableStore = FileSecrets(home.secrets)
+        self._keyring = _keyring(home, environment, self._settings)
         self._redactor = redactor or Redactor()
+
+    @property
+    def _stores(self) -> tuple[SecretStore, ...]:
+        kept: tuple[WritableStore, ...] = (
+            (self._files,) if self._keyring is None else (self._keyring, self._files)
+        )
+        return (self._environment, *kept)
 
     def get(self, name: str) -> Secret:
         """The secret from the first store that has it.
@@ -37,10 +66,11 @@ class SecretStores:
             if secret is not None:
                 self._redactor.add(secret)
                 return secret
+        places = "" if self._keyring is None else "in the keyring "
         raise SecretMissing(
-            f"No secret named {name!r}. Looked for {environment_variable(name)} in the environment "
-            f"and for {self._home.secrets / name}.",
-            hint=self._storing(name),
+            f"No secret named {name!r}. Looked for {environment_variable(name)} in the environment, "
+            f"{places}and for {self._home.secrets / name}.",
+            hint=storing(name),
         )
 
     def resolve(self, reference: str) -> Secret:
@@ -60,31 +90,66 @@ class SecretStores:
             raise ConfigError(
                 f"The secret {name!r} is no key: it has more than one line, or characters that are not "
                 "printable ASCII. Expected the key alone on one line.",
-                hint=self._storing(name),
+                hint=storing(name),
             )
         return secret
 
-    def _storing(self, name: str) -> str:
-        """The command that stores it; typed into `cat`, the secret ends up in no shell history."""
-        path = self._home.secrets / name
-        return f"(umask 077; mkdir -p {shlex.quote(str(path.parent))}; cat > {shlex.quote(str(path))})"
+    def set(self, name: str, secret: Secret) -> str:
+        """Keep the secret where the settings say; the store it is in now.
 
-    def set(self, name: str, secret: Secret) -> None:
-        """Keep the secret in the home's private files.
+        `auto` takes the keyring when it is there and open, else the home's private files. What another
+        of our stores had under this name is gone.
 
         Raises: HomeUnsafe, ConfigError, UsageError.
         """
-        self._written.set(name, secret)
+        check_name(name)
         self._redactor.add(secret)
+        if self._keyring is not None and self._wants(self._keyring):
+            self._keyring.set(name, secret)
+            self._files.remove(name)
+            return self._keyring.name
+        self._files.set(name, secret)
+        if self._keyring is not None:
+            self._keyring.forget(name)
+        return self._files.name
 
     def remove(self, name: str) -> None:
-        """Forget the secret kept in the home; one in the environment stays.
+        """Forget the secret kept in keyring and files; one in the environment stays.
 
-        Raises: SecretMissing when the home does not keep it.
+        Raises: SecretMissing when none of them keeps it; ConfigError.
         """
-        if not self._written.remove(name):
-            raise SecretMissing(f"No secret named {name!r} is kept in {self._home.secrets}.")
+        was_kept = [store.remove(name) for store in (self._keyring, self._files) if store is not None]
+        if not any(was_kept):
+            raise SecretMissing(f"No secret named {name!r} is kept.", hint="fermix secrets list")
 
     def names(self) -> list[str]:
         """Names of all secrets, sorted, each once."""
-        return sorted({name for store in self._stores for name in store.names()})
+        return [fact.name for fact in self.facts()]
+
+    def facts(self) -> list[SecretFact]:
+        """All secrets by name, each with the store that counts; no value is read."""
+        found: dict[str, str] = {}
+        for store in self._stores:
+            for name in store.names():
+                found.setdefault(name, store.name)
+        return [SecretFact(name, store) for name, store in sorted(found.items())]
+
+    def _wants(self, keyring: KeyringSecrets) -> bool:
+        return self._settings.store == "keyring" or keyring.is_usable()
+
+
+def storing(name: str) -> str:
+    """The command that stores a secret; it asks for the value, so it ends up in no shell history."""
+    return f"fermix secrets set {name}"
+
+
+def _keyring(home: Home, environment: Mapping[str, str], settings: SecretSettings) -> KeyringSecrets | None:
+    """The keyring; None when the owner wants none, and when there is none and nothing was ever kept."""
+    if settings.store == "files":
+        return None
+    can_exist = environment.get("DBUS_SESSION_BUS_ADDRESS") or settings.store == "keyring"
+    if not can_exist and not (home.secrets / ".keyring").is_dir() and sys.platform != "darwin":
+        return None
+    from fermix.secrets.keyring_store import KeyringSecrets  # only where it can be: its imports cost
+
+    return KeyringSecrets(home, environment)

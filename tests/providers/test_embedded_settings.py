@@ -27,7 +27,7 @@ def test_settings_are_handed_to_the_helper_and_its_failure_to_the_person(parts: 
     failed = end_of(model.stream(ask()))
 
     assert isinstance(failed, Failed) and failed.kind is FailureKind.PROVIDER_UNAVAILABLE
-    assert "no room" in failed.message and "fermix help models" in failed.message
+    assert "no room" in failed.message and "fermix setup" in failed.message
     assert {"--context=1024", "--threads=3", "--batch-threads=3"} <= set(specs[0].argv)
     assert specs[0].ready_timeout_s == 7.0
     model.stop(1)

@@ -70,7 +70,7 @@ def test_without_a_model_that_takes_tools_the_built_in_one_answers(parts: Parts,
         )
         notice = provider.notice()
     assert notice and "small model built into fermix" in notice
-    assert "fermix config set provider.name" in notice
+    assert "    fermix setup\n" in notice
 
 
 def test_an_ollama_started_later_is_found(parts: Parts) -> None:

@@ -137,7 +137,7 @@ class EmbeddedModel:
             said = error.message if isinstance(error, FermixError) else str(error)
             self._error = ProviderError(
                 f"The built-in model could not be started: {said}",
-                hint="Connect another: fermix help models",
+                hint="Connect another: fermix setup",
             )
             return
         door = OwnerDoor(f"http://127.0.0.1:{report.read_text().strip()}/v1", connect_timeout_s=2.0)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import shlex
 from collections.abc import Iterator
 
 from fermix.net.door import OwnerDoor
-from fermix.paths import Home
 from fermix.providers.apis.openai_chat import API
 from fermix.providers.apis.wire import Route
 from fermix.providers.catalog import local_models
@@ -76,7 +74,7 @@ class LocalProvider:
 
     def notice(self) -> str | None:
         self._look()
-        return None if self._ollama else small_model_notice(self._parts.home)
+        return None if self._ollama else SMALL_MODEL_NOTICE
 
     def stop(self, timeout_s: float) -> None:
         """End the built-in model's process and the connections."""
@@ -105,18 +103,10 @@ class LocalProvider:
             )
 
 
-def small_model_notice(home: Home) -> str:
-    """That the small model answered, and the commands that connect a better one."""
-    key_file = shlex.quote(str(home.secrets / "mine"))
-    return f"""\
+SMALL_MODEL_NOTICE = """\
 This answer comes from the small model built into fermix. It runs on this machine and needs no key, \
-but it knows little and cannot use tools. To connect a better one, any OpenAI-compatible server:
-    fermix config set providers.mine.base_url https://HOST/v1
-    fermix config set providers.mine.model MODEL
-    (umask 077; cat > {key_file})    # paste the key, then Enter and Ctrl-D
-    fermix config set providers.mine.api_key @secret:mine
-    fermix config set provider.name mine
-    fermix restart
+but it knows little and cannot use tools. To connect a better one, of any provider:
+    fermix setup
 Or run Ollama on this machine with a model that can use tools: fermix finds it by itself."""
 
 
