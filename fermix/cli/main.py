@@ -14,6 +14,7 @@ from fermix.errors import UsageError
 
 COMMANDS = {
     "ask": "fermix.cli.ask:command",
+    "bug-report": "fermix.cli.bug_report:command",
     "chat": "fermix.cli.chat:command",
     "config": "fermix.cli.config:group",
     "doctor": "fermix.cli.doctor:command",
@@ -22,6 +23,7 @@ COMMANDS = {
     "models": "fermix.cli.models:group",
     "restart": "fermix.cli.lifecycle:restart",
     "run": "fermix.cli.run:command",
+    "secrets": "fermix.cli.secrets:group",
     "sessions": "fermix.cli.sessions:group",
     "start": "fermix.cli.lifecycle:start",
     "status": "fermix.cli.status:command",
