@@ -15,7 +15,8 @@ FermixError                  has a stable `code`, a message and a `hint` (the co
 │   ├── AddressUnavailable   an address or socket path fermix must listen on cannot be used
 │   ├── StoreError           StoreFull · StoreBusy · StoreFailing · StoreGone · StoreCorrupt ·
 │   │                        SchemaNewer · StoreClosed
-│   ├── ProtocolError        a frame or request, on the socket or over HTTP, was refused
+│   ├── ProtocolError        a frame or request on the control socket was refused
+│   ├── ServiceError             ServiceMissing · ServiceForeign · ManagerUnreachable · ManagerRefused
 │   ├── HelperFailed         a helper process did not start, or ended without being told to
 │   └── ProviderError        a model provider cannot be used at all
 ├── ModelError               the model reads it as a tool result
@@ -198,18 +199,44 @@ class StoreClosed(StoreError):
 
 
 class ProtocolError(OwnerError):
-    """A frame or request, on the control socket or over HTTP, that cannot be served."""
+    """A frame or request on the control socket that cannot be served."""
 
     code = "protocol"
 
-    def __init__(
-        self, message: str, *, code: str | None = None, hint: str | None = None, param: str | None = None
-    ) -> None:
-        """`param`: which part of the request is wrong; None when no single one is."""
+    def __init__(self, message: str, *, code: str | None = None, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
-        self.param = param
         if code is not None:
             self.code = code
+
+
+class ServiceError(OwnerError):
+    """The service of this home cannot be installed, removed or driven."""
+
+    code = "service"
+
+
+class ServiceMissing(ServiceError):
+    """No service unit is installed for this home."""
+
+    code = "service_missing"
+
+
+class ServiceForeign(ServiceError):
+    """A unit of that name is there which somebody else wrote, or which serves another home."""
+
+    code = "service_foreign"
+
+
+class ManagerUnreachable(ServiceError):
+    """No service manager answers: systemd does not run here, or not for this user."""
+
+    code = "manager_unreachable"
+
+
+class ManagerRefused(ServiceError):
+    """The service manager did not do what it was asked."""
+
+    code = "manager_refused"
 
 
 class HelperFailed(OwnerError):

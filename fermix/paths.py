@@ -45,6 +45,11 @@ class Home:
         return self.root / "blobs"
 
     @property
+    def removals(self) -> Path:
+        """Files of deleted sessions that are still to be removed, one list each."""
+        return self.root / "removals"
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 
@@ -74,6 +79,21 @@ class Home:
     def chat_history(self) -> Path:
         """What the person typed at the chat's prompt (0600)."""
         return self.root / "chat_history"
+
+    @property
+    def api_token(self) -> Path:
+        """The token of HTTP for programs of this machine (0600)."""
+        return self.root / "api-token"
+
+    @property
+    def tokens(self) -> Path:
+        """Names and hashes of the tokens of devices (0600)."""
+        return self.root / "tokens.toml"
+
+    @property
+    def service_environment(self) -> Path:
+        """Variables of the service unit (0600)."""
+        return self.root / "service.env"
 
     @property
     def socket(self) -> Path:

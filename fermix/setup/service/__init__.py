@@ -1,0 +1,1 @@
+"""fermix as a service of the machine: units, their installation and what became of them."""
