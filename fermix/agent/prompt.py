@@ -20,10 +20,11 @@ SHORT_INSTRUCTIONS = "You are a helpful AI assistant named fermix."
 CUT = " […]"
 
 
-def compose_system(limits: ModelLimits, extra: str) -> str:
-    """The instructions for a model of these limits."""
+def compose_system(limits: ModelLimits, extra: str, *, owner: str = "") -> str:
+    """The instructions for a model of these limits; `owner` is their name, empty when not known."""
     base = INSTRUCTIONS if limits.takes_tools else SHORT_INSTRUCTIONS
-    return f"{base}\n\n{extra}" if extra else base
+    named = f"{base}\nYour owner is {owner}." if owner else base
+    return f"{named}\n\n{extra}" if extra else named
 
 
 def fit(messages: Sequence[ChatMessage], limits: ModelLimits, *, system: str) -> tuple[ChatMessage, ...]:

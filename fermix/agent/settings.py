@@ -7,11 +7,22 @@ from dataclasses import dataclass
 from fermix.config import section, setting
 
 
+OWNER_NAME_CHARS = 80
+
+
+def _refused_name(name: str) -> str | None:
+    """What was expected instead of `name`; None when it is a good one."""
+    if name == "" or (name.isprintable() and name == name.strip() and len(name) <= OWNER_NAME_CHARS):
+        return None
+    return f"a name on one line, at most {OWNER_NAME_CHARS} characters"
+
+
 @section("agent")
 @dataclass(frozen=True)
 class AgentSettings:
     """[agent] section."""
 
+    owner_name: str = setting("", "What the agent calls its owner.", check=_refused_name)
     steps_per_turn: int = setting(
         100, "Model calls one turn may make before it is told to come to an end.", unit="calls", minimum=1
     )

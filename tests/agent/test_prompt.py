@@ -7,6 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fermix.agent.prompt import INSTRUCTIONS, SHORT_INSTRUCTIONS, compose_system, fit
+from fermix.agent.settings import AgentSettings
+from fermix.config.declare import section_of
+from fermix.config.values import decode
+from fermix.errors import SettingInvalid
 from fermix.messages import AssistantMessage, ToolMessage, UserMessage
 from fermix.providers.port import ModelLimits
 from tests.fakes import call
@@ -101,3 +105,16 @@ def test_model_without_tools_reads_past_calls_as_plain_words(skip: int) -> None:
 def test_instructions_follow_what_the_model_can_do() -> None:
     assert compose_system(WIDE, "") == INSTRUCTIONS
     assert compose_system(SMALL, "More.") == f"{SHORT_INSTRUCTIONS}\n\nMore."
+
+
+@pytest.mark.parametrize("limits", [WIDE, SMALL])
+def test_the_owners_name_is_told(limits: ModelLimits) -> None:
+    assert "\nYour owner is Ada Lovelace.\n\nMore." in compose_system(limits, "More.", owner="Ada Lovelace")
+
+
+@pytest.mark.parametrize("name", ["two\nlines", " blank", "x" * 81])
+def test_a_name_that_could_be_more_instructions_is_refused(name: str) -> None:
+    (owner_name,) = (each for each in section_of(AgentSettings).settings if each.name == "owner_name")
+
+    with pytest.raises(SettingInvalid, match="a name on one line"):
+        decode(owner_name, name, key="agent.owner_name", place=lambda: "", user_home="/")
