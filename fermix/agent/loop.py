@@ -91,7 +91,7 @@ class Agent:
         """The model's whole reply, its deltas yielded on the way."""
         yield PhaseChanged(Phase.THINK)
         limits = self.provider.limits
-        system = compose_system(limits, self._settings.instructions)
+        system = compose_system(limits, self._settings.instructions, owner=self._settings.owner_name)
         turn = thinking.context.turn
         request = ModelRequest(
             system=system,
