@@ -127,12 +127,20 @@ def layers() -> str:
     return _table(("Row", "Package", "Purpose"), lines())
 
 
+def peer() -> str:
+    """The figures kept by `python3 -m tests.bench --peer --write`; nothing is measured here."""
+    from tests.bench.peer.figures import load, markdown
+
+    return markdown(load())
+
+
 SECTIONS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "settings": settings,
     "error-codes": error_codes,
     "adapters": adapters,
     "layers": layers,
+    "peer": peer,
 }
 
 

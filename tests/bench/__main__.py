@@ -1,4 +1,4 @@
-"""Runs the benchmarks and prints a table: `python3 -m tests.bench [NAME...]`."""
+"""Runs the benchmarks and prints a table: `python3 -m tests.bench [NAME...]`, or `--peer [--write]`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ ROW = "{:<58} {:>12} {:>12}  {}"
 
 def main(arguments: list[str]) -> int:
     """Build what is measured, measure, print; 0 when every target is reached."""
+    if "--peer" in arguments:
+        return peer([word for word in arguments if word != "--peer"])
     if Path(sys.prefix).resolve() != PYTHON.parent.parent.resolve():
         if subprocess.run(["./release.sh"], cwd=CHECKOUT, check=False).returncode:
             return 1
@@ -37,6 +39,16 @@ def main(arguments: list[str]) -> int:
             print(ROW.format(figure.name, target, measured, verdict), flush=True)
     print(f"{missed} missed" if missed else "all targets reached")
     return int(bool(missed))
+
+
+def peer(arguments: list[str]) -> int:
+    """Figures of fermix beside those of another agent; they need the checkout's environment only."""
+    if Path(sys.prefix).resolve() != PYTHON.parent.parent.resolve():
+        environment = [sys.executable, str(CHECKOUT / "build/environment.py")]
+        if subprocess.run(environment, cwd=CHECKOUT, check=False).returncode:
+            return 1
+    command = [str(PYTHON), "-m", "tests.bench.peer", *arguments]
+    return subprocess.run(command, cwd=CHECKOUT, check=False).returncode
 
 
 if __name__ == "__main__":
