@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from fermix.config import section, setting
 
-
 OWNER_NAME_CHARS = 80
 
 
