@@ -50,7 +50,7 @@ def command(context: click.Context, is_full: bool, repairs: bool, as_json: bool)
     """
     scene = scene_of(own_home(), os.environ, is_full=is_full)
     outcomes = []
-    with _Ticking(is_silent=as_json) as ticking:
+    with Ticking(is_silent=as_json) as ticking:
         for outcome in examine(scene, repairs=repairs, begin=ticking.restart):
             ticking.pause()
             outcomes.append(outcome)
@@ -176,7 +176,7 @@ def _print_end(facts: dict[str, Any], outcomes: list[Outcome]) -> None:
         print(paint(f"  try: fermix doctor --fix  # repairs {fixable} of it", "dim", sys.stdout))
 
 
-class _Ticking:
+class Ticking:
     """Shows which check runs, once that takes a while."""
 
     def __init__(self, *, is_silent: bool) -> None:
@@ -186,7 +186,7 @@ class _Ticking:
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._tick, daemon=True)
 
-    def __enter__(self) -> _Ticking:
+    def __enter__(self) -> Ticking:
         self._thread.start()
         return self
 

@@ -108,7 +108,7 @@ def _log(scene: Scene) -> list[Finding]:
 
 def _refused(path: Path, error: sqlite3.Error) -> Finding:
     name = str(getattr(error, "sqlite_errorname", ""))
-    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR")):
         return _damaged(path, str(error))
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return TOPIC.warn(f"'{path}' is held by another process ({error}).", f"fuser -v {_q(path)}")

@@ -29,8 +29,12 @@ class Listener:
 
 def look(scene: Scene) -> list[Finding]:
     """Who holds `http.port`, and who can reach what fermix listens on."""
+    return judged(scene, listening())
+
+
+def judged(scene: Scene, listeners: list[Listener]) -> list[Finding]:
+    """The same for sockets in hand."""
     wanted = scene.wanted() or Wanted()
-    listeners = listening()
     findings = [*_open_to_others(scene, wanted, listeners), *_taken(scene, wanted, listeners)]
     if findings:
         return findings

@@ -21,6 +21,8 @@ from fermix.setup.doctor.scene import Scene
 
 TOPIC = Topic("config")
 ASIDE = "broken"
+_CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+"""What no editor writes."""
 _KEY = re.compile(r"^No (?:setting|section) named '([A-Za-z0-9_.-]+)' ")
 
 
@@ -85,19 +87,13 @@ def _is_rubble(path: Path, raw: bytes, kept: bytes) -> bool:
         pass
     else:
         return False
-    if b"\0" in raw:
+    if _CONTROLS.search(raw):
         return True
     try:
-        raw.decode("utf-8-sig")
+        text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
-        return not _is_text_of_another_encoding(raw)
-    return kept.startswith(raw)
-
-
-def _is_text_of_another_encoding(raw: bytes) -> bool:
-    """A file saved as Latin-1 is mostly ASCII, without control characters."""
-    plain = sum(byte in b"\t\n\r" or 0x20 <= byte < 0x7F for byte in raw)
-    return plain >= 0.9 * len(raw) and not any(byte < 9 for byte in raw)
+        return False  # saved in another encoding
+    return kept.decode("utf-8-sig").startswith(text)
 
 
 def _restore(path: Path, seen: bytes, kept: bytes) -> str:

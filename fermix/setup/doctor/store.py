@@ -25,7 +25,7 @@ def opened(
     Raises: sqlite3.Error, here or while it is used.
     """
     is_whole = not is_used and not _wal_bytes(home.database)
-    how = "immutable=1" if is_whole else "mode=ro"
+    how = "mode=ro&immutable=1" if is_whole else "mode=ro"
     uri = f"{home.database.absolute().as_uri()}?{how}"
     with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_S)) as connection:
         if tick is not None:

@@ -1,0 +1,130 @@
+"""`fermix bug-report`: one file to send, without secrets and without what was said."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import sqlite3
+import sys
+import time
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+
+import click
+
+from fermix import __version__, native
+from fermix.cli.doctor import Ticking, scene_of, summary
+from fermix.cli.log_file import last_lines, tail_position
+from fermix.cli.options import examples, json_option, own_home, print_json
+from fermix.cli.terminal import escaped
+from fermix.daemon.sections import user_home
+from fermix.paths import Home
+from fermix.setup.doctor.bundle import known_secrets, members, write
+from fermix.setup.doctor.checks import examine
+from fermix.setup.doctor.masking import Mask
+from fermix.setup.doctor.scene import Scene
+from fermix.setup.doctor.service import unit_texts
+
+LOG_LINES = 2000
+LOG_CHARACTERS = 2_000_000
+CONFIG_BYTES = 1_000_000
+_PACKAGES = ("gevent", "gunicorn", "flask", "requests", "urllib3", "peewee", "msgspec", "psutil", "click")
+
+
+@click.command("bug-report", epilog=examples("fermix bug-report", "fermix bug-report --out report.tar.gz"))
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Where to write it."
+)
+@json_option
+def command(out: Path | None, as_json: bool) -> None:
+    """Collect what helps to find a mistake in fermix into one file; nothing is sent.
+
+    It holds versions, status, what doctor says, config.toml, the end of the log and the service's unit.
+    Secrets, paths of your home and unknown keys' values are masked; conversations are not in it.
+    """
+    home, now_s = own_home(), int(time.time())
+    path = out or Path(time.strftime("fermix-bug-report-%Y%m%d-%H%M%S.tar.gz", time.localtime(now_s)))
+    with Ticking(is_silent=as_json) as ticking:
+        ticking.restart("what to report")
+        contents = collected(home, os.environ)
+        write(path, contents, now_s=now_s)
+    if as_json:
+        print_json(
+            {"path": str(path.absolute()), "files": {name: len(each) for name, each in contents.items()}}
+        )
+        return
+    print(escaped(f"Wrote {path} with:"))
+    for name, content in contents.items():
+        print(f"  {name:<14} {len(content):>9,} bytes")
+    print("Look at it before you send it to anyone:")
+    print(escaped(f"  tar -xzOf {shlex.quote(str(path))} | less"))
+
+
+def collected(home: Home, environment: Mapping[str, str]) -> dict[str, bytes]:
+    """Name → masked content."""
+    scene = scene_of(home, environment, is_full=False)
+    texts = {
+        "config.toml": _config(home),
+        "fermix.log": _log_end(home),
+        "unit.txt": "\n\n".join(f"# {path}\n{text}" for path, text in unit_texts(scene).items()),
+    }
+    facts: dict[str, object] = {
+        "versions.json": _versions(environment),
+        "status.json": scene.status or {"error": scene.silence or "No daemon runs."},
+        "doctor.json": _examined(scene),
+    }
+    user = user_home(environment)
+    homes = {user, os.path.realpath(user), str(Path("~").expanduser())}
+    return members(texts, facts, Mask(known_secrets(home, environment), user_homes=homes))
+
+
+def _examined(scene: Scene) -> dict[str, object]:
+    return summary(list(examine(scene, repairs=False)))
+
+
+def _config(home: Home) -> str:
+    try:
+        with home.config.open("rb") as file:
+            return file.read(CONFIG_BYTES).decode("utf-8", "backslashreplace")
+    except OSError as error:
+        return f"# {error.strerror}\n"
+
+
+def _log_end(home: Home) -> str:
+    try:
+        lines = last_lines(home.log, LOG_LINES, None, end=tail_position(home.log))
+    except OSError as error:
+        return f"{error.strerror}\n"
+    return "\n".join(lines)[-LOG_CHARACTERS:] + "\n"
+
+
+def _versions(environment: Mapping[str, str]) -> dict[str, object]:
+    return {
+        "fermix": __version__,
+        "is_frozen": bool(getattr(sys, "frozen", False)),
+        "is_native_compiled": native.IS_COMPILED,
+        "python": platform.python_version(),
+        "system": " ".join((platform.system(), platform.release(), platform.machine())),
+        "distribution": _distribution(),
+        "libc": " ".join(platform.libc_ver()),
+        "sqlite": sqlite3.sqlite_version,
+        "locale": environment.get("LC_ALL") or environment.get("LANG"),
+        "packages": {name: _package(name) for name in _PACKAGES},
+    }
+
+
+def _distribution() -> str | None:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME")
+    except OSError:
+        return None
+
+
+def _package(name: str) -> str | None:
+    """None in a binary, which carries no such notes."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
