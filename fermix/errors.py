@@ -11,6 +11,7 @@ FermixError                  has a stable `code`, a message and a `hint` (the co
 │   ├── Draining             the daemon stops and takes no more messages
 │   ├── QueueFull            a conversation has too many messages waiting
 │   ├── SessionUnknown       no session has this name
+│   ├── TokenUnknown         no device token has this name
 │   ├── RestartsExceeded     a part of the daemon failed too often
 │   ├── AddressUnavailable   an address or socket path fermix must listen on cannot be used
 │   ├── StoreError           StoreFull · StoreBusy · StoreFailing · StoreGone · StoreCorrupt ·
@@ -136,6 +137,12 @@ class SessionUnknown(OwnerError):
     """No session has this name."""
 
     code = "session_unknown"
+
+
+class TokenUnknown(OwnerError):
+    """No device token has this name."""
+
+    code = "token_unknown"
 
 
 class RestartsExceeded(OwnerError):

@@ -76,6 +76,12 @@ class TurnLog:
 
     def follow(self, after_seq: int) -> Iterator[TurnEvent]:
         """Events numbered above `after_seq` as they come, until the turn is over."""
+        for event in self.watch(after_seq, WAIT_S):
+            if event is not None:
+                yield event
+
+    def watch(self, after_seq: int, quiet_s: float) -> Iterator[TurnEvent | None]:
+        """As `follow`, and None whenever nothing has come for `quiet_s`."""
         index = 0
         while True:
             while index < len(self._events):
@@ -86,7 +92,8 @@ class TurnLog:
                     yield event
             if self.is_over:
                 return
-            self._changed.wait(WAIT_S)
+            if not self._changed.wait(quiet_s):
+                yield None
 
     def _is_joined(self, name: str, data: dict[str, object]) -> bool:
         """Whether these words could be added to the last event."""
@@ -128,3 +135,10 @@ class Watch:
             while len(self._over) > KEPT_TURNS or self._kept_weight > KEPT_WEIGHT:
                 _, oldest = self._over.popitem(last=False)
                 self._kept_weight -= oldest.weight
+
+    def forget(self, turn_id: str) -> None:
+        """Drop the log of a turn whose words were deleted; who follows it still reads its end."""
+        self._open.pop(turn_id, None)
+        log = self._over.pop(turn_id, None)
+        if log is not None:
+            self._kept_weight -= log.weight

@@ -1,101 +1,190 @@
-"""The Flask application: health for now; every request's Host and Origin are checked first."""
+"""The Flask application: every request is let in, matched, decoded, answered or refused in one place."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, replace
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl
 
-from flask import Flask, Response, jsonify, request
+import msgspec
+from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
-from fermix.telemetry.lines import redacted
-from fermix.web.health import HealthReport
+from fermix.clock import SystemClock
+from fermix.errors import FermixError, OwnerError
+from fermix.web import link as links
+from fermix.web.admission import Doorkeeper, check_names, check_no_token_in, token_missing
+from fermix.web.bodies import Body, check_json, decode, length_of
+from fermix.web.link import Link
+from fermix.web.peers import peer_of
 from fermix.web.port import DaemonControl
+from fermix.web.refusals import Refused, body_of, headers_of, status_of
+from fermix.web.routes import JSON, Answer, Call, Route, Stream, find_route, segments_of
 from fermix.web.settings import HttpSettings
+from fermix.web.slots import Slots
+from fermix.web.table import ROUTES
 
-_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+log = logging.getLogger(__name__)
+
+SECURITY_HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+}
+MOST_PARAMETERS = 32
+
+Environ = dict[str, Any]  # WSGI's own type
 
 
-def build_app(control: DaemonControl, settings: Callable[[], HttpSettings]) -> Flask:
+def build_app(
+    control: DaemonControl, settings: Callable[[], HttpSettings], routes: Sequence[Route] = ROUTES
+) -> Flask:
     """A WSGI application that asks `control` and nothing else; `settings` gives those that count now."""
     app = Flask("fermix.web", static_folder=None, template_folder=None)
+    desk = _FrontDesk(control, settings, routes)
 
     @app.before_request
-    def check() -> Response | None:
-        present = settings()
-        return _refusal(_names(present), present.body_limit_bytes)
-
-    @app.get("/health/live")
-    def live() -> Response:
-        return jsonify(status="live")
-
-    @app.get("/health/ready")
-    def ready() -> Response:
-        report = control.health()
-        return _answer({"status": report.status}, 200 if report.is_ready else 503)
-
-    @app.get("/health")
-    def health() -> Response:
-        report = control.health()
-        return _answer(_shown(report), 200 if report.is_ready else 503)
+    def answer() -> Response:
+        return desk.answer(request.environ)
 
     @app.errorhandler(HTTPException)
     def failed(error: HTTPException) -> Response:
-        return _error(error.code or 500, (error.name or "error").lower().replace(" ", "_"), error.name)
+        # Flask itself could not make sense of the request; ours never gets that far.
+        return _refusal(
+            Refused(error.code or 400, "request_invalid", str(error.description)[:300]), body_of
+        )
 
     return app
 
 
-def _names(settings: HttpSettings) -> frozenset[str]:
-    """The hosts that requests and pages may name."""
-    return _LOOPBACK_NAMES | {settings.host.lower()} | {name.lower() for name in settings.names}
+class _FrontDesk:
+    """Takes one WSGI environment after the other."""
+
+    def __init__(
+        self, control: DaemonControl, settings: Callable[[], HttpSettings], routes: Sequence[Route]
+    ) -> None:
+        self._control = control
+        self._settings = settings
+        self._routes = routes
+        self._slots = Slots()
+        self._doorkeeper = Doorkeeper(SystemClock())
+
+    def answer(self, environ: Environ) -> Response:
+        route: Route | None = None
+        try:
+            settings, headers = self._settings(), _headers(environ)
+            raw_uri = str(environ.get("RAW_URI") or environ.get("REQUEST_URI") or "/")
+            check_names(headers, settings)
+            check_no_token_in(raw_uri, headers.get("cookie", ""))
+            route, path = self._route(environ["REQUEST_METHOD"], raw_uri)
+            call = self._admit(route, path, environ, headers, settings)
+            return _response(route.answer(call))
+        except FermixError as error:
+            return _refusal(error, route.shape_error if route else body_of)
+        except (
+            Exception
+        ):  # the boundary of a request: a fault of one must not end its connection in silence
+            log.exception("A request to %s failed", route.path if route else "no route")
+            broken = OwnerError("fermix failed inside; its log says why.", hint="fermix logs")
+            return _refusal(broken, route.shape_error if route else body_of)
+
+    def _route(self, method: str, raw_uri: str) -> tuple[Route, Mapping[str, str]]:
+        segments = segments_of(raw_uri.partition("?")[0].partition("#")[0])
+        found = find_route(self._routes, method, segments)
+        if not isinstance(found, frozenset):
+            return found
+        if not found:
+            raise Refused(404, "path_unknown", f"Nothing is at '/{'/'.join(segments)[:120]}'.")
+        listed = ", ".join(sorted(found))
+        raise Refused(
+            405, "method_refused", f"No {method[:20]} here; expected {listed}.", headers={"Allow": listed}
+        )
+
+    def _admit(
+        self,
+        route: Route,
+        path: Mapping[str, str],
+        environ: Environ,
+        headers: Mapping[str, str],
+        settings: HttpSettings,
+    ) -> Call:
+        """The request, checked in an order in which a stranger learns and costs least."""
+        grant = None
+        if route.needs_token or "authorization" in headers:
+            peer = peer_of(str(environ.get("REMOTE_ADDR", "")), headers, settings.proxies)
+            grant = self._doorkeeper.identify(
+                headers.get("authorization"), peer, self._control.tokens(), settings
+            )
+        if route.needs_token and grant is None:
+            raise token_missing()
+        query = _query(route, str(environ.get("QUERY_STRING", "")))
+        link = environ.get(links.KEY) or Link()
+        takes_body = route.request is not None or route.takes_bytes
+        if route.request is not None:
+            check_json(headers.get("content-type", ""))
+        raw = Body(
+            environ["wsgi.input"],
+            length=length_of(environ) if takes_body else 0,
+            limit_bytes=route.body_limit(settings),
+            deadline=link.deadline,
+        )
+        body = decode(raw.whole(), route.request) if route.request is not None else None
+        return Call(
+            control=self._control,
+            settings=settings,
+            path=path,
+            query=query,
+            body=body,
+            raw=raw,
+            headers=headers,
+            grant=grant,
+            link=link,
+            slots=self._slots,
+        )
 
 
-def _refusal(names: frozenset[str], body_limit_bytes: int) -> Response | None:
-    """The answer to a request that may not be served; None when it may.
-
-    A page of another site can reach loopback through DNS rebinding or plain cross-site requests:
-    the first shows in Host, the second in Origin.
-    """
-    host = _host_name("//" + request.headers.get("Host", ""))
-    if host not in names:
-        return _error(403, "host_refused", f"No host named {host!r} here; expected {_listed(names)}.")
-    origin = request.headers.get("Origin")
-    if origin is not None and _host_name(origin) not in names:
-        return _error(403, "origin_refused", "Requests from pages of other sites are refused.")
-    if (request.content_length or 0) > body_limit_bytes:
-        return _error(413, "body_too_large", f"The body is longer than {body_limit_bytes} bytes.")
-    return None
+def _headers(environ: Environ) -> dict[str, str]:
+    """The request's headers by lower-case name."""
+    headers = {
+        name[5:].replace("_", "-").lower(): str(value)
+        for name, value in environ.items()
+        if name.startswith("HTTP_")
+    }
+    headers["content-type"] = str(environ.get("CONTENT_TYPE", ""))
+    return headers
 
 
-def _host_name(address: str) -> str:
-    """The name in a URL or `//host:port`; empty when it has none or cannot be read."""
+def _query(route: Route, text: str) -> msgspec.Struct:
+    """The query's parameters as the route declares them. Raises: Refused."""
     try:
-        return (urlsplit(address).hostname or "")[:253]
-    except ValueError:
-        return ""
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MOST_PARAMETERS)
+    except ValueError as error:
+        raise Refused(
+            400, "query_invalid", f"The query is not UTF-8, or has over {MOST_PARAMETERS} parameters."
+        ) from error
+    given = dict(pairs)
+    if len(given) != len(pairs):
+        raise Refused(400, "query_invalid", "A query parameter is given twice.")
+    try:
+        return msgspec.convert(given, type=route.query, strict=False)
+    except msgspec.ValidationError as error:
+        raise Refused(400, "query_invalid", f"The query is not as expected: {str(error)[:300]}.") from error
 
 
-def _listed(names: frozenset[str]) -> str:
-    return ", ".join(sorted(names))
+def _response(answer: object) -> Response:
+    if isinstance(answer, Stream):
+        headers = {**SECURITY_HEADERS, **answer.headers}
+        return Response(answer, 200, headers=headers, content_type=answer.media_type)
+    if not isinstance(answer, Answer):
+        answer = Answer(body=answer)
+    raw = answer.body if isinstance(answer.body, bytes) else msgspec.json.encode(answer.body)
+    headers = {**SECURITY_HEADERS, **answer.headers}
+    return Response(raw, answer.status, headers=headers, content_type=answer.media_type)
 
 
-def _shown(report: HealthReport) -> dict[str, Any]:
-    """The report as JSON; a part's last error may quote what it was working with."""
-    parts = [
-        replace(part, last_error=part.last_error and redacted(part.last_error)) for part in report.children
-    ]
-    return asdict(replace(report, children=tuple(parts)))
-
-
-def _answer(body: dict[str, Any], status: int) -> Response:
-    response = jsonify(body)
-    response.status_code = status
-    response.headers["Cache-Control"] = "no-store"
-    return response
-
-
-def _error(status: int, code: str, message: str | None) -> Response:
-    return _answer({"error": {"code": code, "message": message}}, status)
+def _refusal(error: FermixError, shape: Callable[[FermixError], object]) -> Response:
+    headers = {**SECURITY_HEADERS, **headers_of(error)}
+    raw = msgspec.json.encode(shape(error))
+    return Response(raw, status_of(error), headers=headers, content_type=JSON)

@@ -8,7 +8,9 @@ from typing import Protocol
 
 import msgspec
 
-from fermix.conversations import ConversationSummary, StoredMessage
+from fermix.auth.tokens import Tokens
+from fermix.conversations import ConversationSummary, ExportPage, StoredMessage
+from fermix.gateway.erase import Erased
 from fermix.gateway.inbox import InboxEntry
 from fermix.gateway.watch import TurnLog
 from fermix.trust import OPERATOR_ATTENDED, Standing
@@ -58,7 +60,17 @@ class DeskPort(Protocol):
 
     def upload(self, blob_id: str | None, piece: bytes) -> tuple[str, int]: ...
 
-    def sessions(self, limit: int) -> list[ConversationSummary]: ...
+    def sessions(self, limit: int, *, is_archived: bool = False) -> list[ConversationSummary]: ...
+
+    def session(self, session: str) -> ConversationSummary: ...
+
+    def retitle(self, session: str, title: str) -> ConversationSummary: ...
+
+    def archive(self, session: str, *, is_archived: bool) -> ConversationSummary: ...
+
+    def export(self, session: str, after_position: int, limit: int) -> ExportPage: ...
+
+    def delete(self, session: str) -> Erased: ...
 
     def messages(self, session: str, limit: int) -> Sequence[StoredMessage]: ...
 
@@ -75,4 +87,8 @@ class DaemonControl(Protocol):
 
     def desk(self) -> DeskPort:
         """The desk. Raises: NotReady while the daemon starts."""
+        ...
+
+    def tokens(self) -> Tokens:
+        """Who may come in. Raises: NotReady while the daemon starts."""
         ...

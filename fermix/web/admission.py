@@ -1,0 +1,114 @@
+"""Lets requests in: Host and Origin first, then the token, before anything of a body is read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from urllib.parse import parse_qsl, urlsplit
+
+from fermix.auth.token import SHAPE
+from fermix.auth.tokens import Grant, Tokens
+from fermix.clock import Clock
+from fermix.web.attempts import FailedTokens
+from fermix.web.peers import Peer
+from fermix.web.refusals import Refused
+from fermix.web.settings import HttpSettings
+
+log = logging.getLogger(__name__)
+
+_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+_TOKEN_PARAMETERS = frozenset({"token", "access_token", "api_key", "apikey", "api-key", "auth", "key"})
+_HOW = "Send it as the header: Authorization: Bearer TOKEN"
+
+
+def check_names(headers: Mapping[str, str], settings: HttpSettings) -> None:
+    """Raises: Refused unless Host, and Origin if there is one, are names of this very server.
+
+    A page of another site can reach loopback through DNS rebinding or plain cross-site requests: the
+    first shows in Host, the second in Origin.
+    """
+    names = _LOOPBACK_NAMES | {settings.host.lower()} | {name.lower() for name in settings.names}
+    host = _host_name("//" + headers.get("host", ""))
+    if host not in names:
+        raise Refused(
+            403,
+            "host_refused",
+            f"No host named {host!r} here; expected {', '.join(sorted(names))}.",
+            hint=f"To be reached under it: fermix config set http.names '[\"{host}\"]'"
+            if host and host.isascii()
+            else None,
+        )
+    origin = headers.get("origin")
+    if origin is not None and _host_name(origin) not in names:
+        raise Refused(403, "origin_refused", "Requests from pages of other sites are refused.")
+
+
+def check_no_token_in(raw_uri: str, cookies: str) -> None:
+    """Raises: Refused when a token stands where logs, histories and other sites get to see it."""
+    query = raw_uri.partition("?")[2]
+    named = {name.lower() for name, _ in parse_qsl(query, keep_blank_values=True, max_num_fields=None)}
+    if named & _TOKEN_PARAMETERS or SHAPE.search(raw_uri):
+        raise Refused(400, "token_in_url", "A token has no place in a URL, which logs keep.", hint=_HOW)
+    if SHAPE.search(cookies):
+        raise Refused(
+            400,
+            "token_in_cookie",
+            "A token has no place in a cookie, which browsers send unasked.",
+            hint=_HOW,
+        )
+
+
+class Doorkeeper:
+    """Checks tokens and counts the wrong ones."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._failed = FailedTokens(clock)
+
+    def identify(
+        self, authorization: str | None, peer: Peer, tokens: Tokens, settings: HttpSettings
+    ) -> Grant | None:
+        """Whose token came along; None when none did. Raises: Refused for a wrong one."""
+        if authorization is None:
+            return None
+        scheme, _, presented = authorization.strip().partition(" ")
+        if scheme.lower() != "bearer":
+            raise self._wrong(peer, settings, f"The scheme {scheme[:20]!r} is unknown; expected Bearer.")
+        grant = tokens.find(presented.strip(), is_local=peer.is_local)
+        if grant is None:
+            raise self._wrong(
+                peer, settings, "This token is wrong, was revoked or does not count from here."
+            )
+        return grant
+
+    def _wrong(self, peer: Peer, settings: HttpSettings, message: str) -> Refused:
+        failures = self._failed.add(peer.address)
+        if failures <= settings.failed_tokens_per_minute:
+            log.info("A wrong token from %s", peer.address)
+            return Refused(401, "token_wrong", message, hint="fermix tokens create NAME")
+        if failures == settings.failed_tokens_per_minute + 1:
+            log.warning("Too many wrong tokens from %s; more of this minute are not logged", peer.address)
+        wait_s = self._failed.wait_s(peer.address)
+        return Refused(
+            429,
+            "too_many_wrong_tokens",
+            f"More than {settings.failed_tokens_per_minute} wrong tokens in a minute; wait {wait_s} s.",
+            headers={"Retry-After": str(wait_s)},
+        )
+
+
+def token_missing() -> Refused:
+    """What is answered to a request that shows no token and needs one."""
+    return Refused(
+        401,
+        "token_missing",
+        f"This needs a token. {_HOW}",
+        hint="Here it is in the file api-token of the home; elsewhere: fermix tokens create NAME",
+    )
+
+
+def _host_name(address: str) -> str:
+    """The name in a URL or `//host:port`; empty when it has none or cannot be read."""
+    try:
+        return (urlsplit(address).hostname or "")[:253]
+    except ValueError:
+        return ""
