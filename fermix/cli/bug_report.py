@@ -65,10 +65,11 @@ def command(out: Path | None, as_json: bool) -> None:
 def collected(home: Home, environment: Mapping[str, str]) -> dict[str, bytes]:
     """Name → masked content."""
     scene = scene_of(home, environment, is_full=False)
+    units = unit_texts(scene)
     texts = {
         "config.toml": _config(home),
         "fermix.log": _log_end(home),
-        "unit.txt": "\n\n".join(f"# {path}\n{text}" for path, text in unit_texts(scene).items()),
+        "unit.txt": "\n\n".join(f"# {path}\n{text}" for path, text in units.items()),
     }
     facts: dict[str, object] = {
         "versions.json": _versions(environment),
@@ -77,7 +78,8 @@ def collected(home: Home, environment: Mapping[str, str]) -> dict[str, bytes]:
     }
     user = user_home(environment)
     homes = {user, os.path.realpath(user), str(Path("~").expanduser())}
-    return members(texts, facts, Mask(known_secrets(home, environment), user_homes=homes))
+    secrets = known_secrets(home, environment, units=units.values())
+    return members(texts, facts, Mask(secrets, user_homes=homes))
 
 
 def _examined(scene: Scene) -> dict[str, object]:

@@ -8,7 +8,7 @@ import json
 import re
 import tarfile
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from fermix.config.atomic import write_atomically
 from fermix.errors import FermixError, OwnerError
 from fermix.paths import Home
 from fermix.secrets import SecretStores
-from fermix.setup.doctor.masking import MASK, SENSITIVE_WORD, Mask
+from fermix.setup.doctor.masking import MASK, SENSITIVE_WORD, Mask, suspects
 
 READ_BYTES = 1_000_000
 """Longest file that is looked through for secrets."""
@@ -25,11 +25,11 @@ _SECRET_NAME = re.compile(rf"(?i){SENSITIVE_WORD}$")
 _MULTILINE = re.compile(r"(?s)(=\s*)(\"\"\".*?(?:\"\"\"|\Z)|'''.*?(?:'''|\Z))")
 
 
-def known_secrets(home: Home, environment: Mapping[str, str]) -> set[str]:
-    """Every secret this home and environment hold, wherever it stands and whatever its mode."""
+def known_secrets(home: Home, environment: Mapping[str, str], *, units: Iterable[str] = ()) -> set[str]:
+    """Every secret this home, environment and service hold, wherever it stands and whatever its mode."""
     found = {text for path in _secret_files(home) if (text := _read(path))}
     stores = SecretStores(home, environment)
-    written = "".join(_read(path) or "" for path in _configs(home))
+    written = "\n".join(_read(path) or "" for path in _configs(home))
     names = set(_REFERENCE.findall(written))
     with suppress(FermixError):
         names |= set(stores.names())
@@ -38,7 +38,8 @@ def known_secrets(home: Home, environment: Mapping[str, str]) -> set[str]:
             found.add(stores.get(name).reveal())
     found |= {text for name, text in environment.items() if _SECRET_NAME.search(name)}
     found |= {text for name, text in environment.items() if name.startswith("FERMIX_SECRET_")}
-    found |= set(_assigned(_read(home.root / "service.env") or ""))
+    for text in (written, _read(home.root / "service.env") or "", *units):
+        found |= suspects(text)
     for name in ("auth.json", "tokens.toml"):
         found |= set(_texts(_parsed(home.root / name)))
     for path in _configs(home):
@@ -144,11 +145,3 @@ def _secret_texts(value: object) -> Iterator[str]:
     elif isinstance(value, list):
         for each in value:
             yield from _secret_texts(each)
-
-
-def _assigned(text: str) -> Iterator[str]:
-    """The values of an environment file that are called like a secret."""
-    for line in text.splitlines():
-        name, _, value = line.strip().removeprefix("export ").partition("=")
-        if value and (_SECRET_NAME.search(name) or name.startswith("FERMIX_SECRET_")):
-            yield value.strip().strip("'\"")

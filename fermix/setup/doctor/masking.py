@@ -23,10 +23,13 @@ SENSITIVE_WORD = (
     r"|passphrase|(?<![a-z])pass|(?<![a-z])pwd|authorization|cookie|credentials?)"
 )
 _LABELLED = re.compile(
-    rf"""(?ix) ( (?<![\w.-]) (?!(?<=@)secret:) [\w.-]* (?: {SENSITIVE_WORD} | fermix_secret_\w+ ) \b ["']? \s* [=:] \s* )
-    (?: "(?!@secret:)(?:[^"\\\n]|\\.)*" | '(?!@secret:)[^'\n]*'
+    rf"""(?ix)
+    (?P<label> (?<![\w.-]) (?!(?<=@)secret:) [\w.-]* (?: {SENSITIVE_WORD} | fermix_secret_\w+ ) \b
+      ["']? \s* [=:] \s* )
+    (?P<value> "(?!@secret:)(?:[^"\\\n]|\\.)*"? | '(?!@secret:)[^'\n]*'?
       | (?: (?:bearer|basic|bot|token)\s+ )? (?!["']?@secret:) [^\s"',;&\])}}]+ )"""
 )
+"""A name that is called like a secret, and what stands behind it, also where its quote was cut off."""
 _PATTERNS = (
     re.compile(r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"),
     re.compile(r"(?i)(?<=://)[^\s/@:'\"]*:[^\s/@'\"]+(?=@)"),
@@ -42,7 +45,7 @@ _PATTERNS = (
     re.compile(r"(?<![A-Za-z0-9])(?=[A-Za-z0-9+_-]*[a-z])(?=[A-Za-z0-9+_-]*[A-Z])(?=[A-Za-z0-9+_-]*\d)"
                r"[A-Za-z0-9+_-]{24,}"),
 )  # fmt: skip
-_OTHER_HOMES = re.compile(r"/(?:home|Users)/[^/\s'\":,;]+|(?<![\w/.-])/root(?![\w.-])")
+_OTHER_HOMES = re.compile(r"(?<![\w~.-])/(?:home|Users)/[^/\s'\":,;]+|(?<![\w/.-])/root(?![\w.-])")
 
 
 class Mask:
@@ -61,7 +64,7 @@ class Mask:
     def text(self, text: str) -> str:
         """The text without known secrets, what looks like one, and the way to a person's home."""
         text = self.known(text)
-        text = _LABELLED.sub(rf"\1{MASK}", text)
+        text = _LABELLED.sub(rf"\g<label>{MASK}", text)
         for pattern in _PATTERNS:
             text = pattern.sub(MASK, text)
         for home in self._homes:
@@ -96,6 +99,15 @@ class Mask:
     def _field(self, name: str, value: object) -> object:
         is_secret = re.search(rf"(?i){SENSITIVE_WORD}$", name) is not None
         return MASK if is_secret and isinstance(value, str) and value else self.value(value)
+
+
+def suspects(text: str) -> set[str]:
+    """What stands in a text where secrets stand, or looks like one: to be taken out of other texts too."""
+    found = {match["value"].strip("\"'") for match in _LABELLED.finditer(text)}
+    for pattern in _PATTERNS:
+        found |= {match[0] for match in pattern.finditer(text)}
+    # Of a name and its password each counts alone too.
+    return (found | {part for each in found for part in each.split(":", 1)}) - {MASK}
 
 
 def _between_breaks(text: str) -> list[tuple[int, int]]:
