@@ -52,7 +52,7 @@ def made_world(root: Path, environment: Mapping[str, str]) -> Iterator[World]:
     (home / "secrets").mkdir()
     (home / "config.toml").write_text("secret")
     settings = CommandSettings(grace_s=0.3)
-    host = CommandHost(GroupLedger(home / "run.groups"), settings, SystemClock())
+    host = CommandHost(GroupLedger(home / "run.groups"), lambda: settings, SystemClock())
     pool = ThreadPool(2)
     recorded: list[tuple[Effect, TurnFacts]] = []
     effects = Effects(

@@ -60,7 +60,8 @@ class Agent:
         self._registry = registry
         self._invoke = invoke
         self._settings = settings
-        self._has_noticed = False
+        self.has_noticed = False
+        """Whether the provider's notice was given; whoever makes another agent of it hands this on."""
 
     def run(self, thinking: Thinking) -> Iterator[AgentEvent]:
         """Think and act until there is an answer; the last event is always one TurnEnded.
@@ -123,8 +124,8 @@ class Agent:
         if not reply.text.strip():
             reply = AssistantMessage("The model gave no answer to this. Ask again, perhaps in other words.")
             yield TextDelta(reply.text)
-        if not self._has_noticed and (notice := self.provider.notice()):
-            self._has_noticed = True
+        if not self.has_noticed and (notice := self.provider.notice()):
+            self.has_noticed = True
             yield Notice(notice)
         thinking.messages.append(reply)
         yield TurnEnded(TurnStatus.COMPLETED, reply.text, thinking.usage)

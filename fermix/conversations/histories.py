@@ -90,6 +90,14 @@ class Histories:
         self._held += history.characters - before
         self._evict()
 
+    def hold(self, messages: int) -> None:
+        """Hold about `messages` of each conversation from now on."""
+        if messages == self._messages:
+            return
+        self._messages = messages
+        for conversation_id in {*self._entries, *self._loads}:
+            self.forget(conversation_id)
+
     def forget(self, conversation_id: str) -> None:
         """Drop what is held, as when messages were removed from the store."""
         self._spoil_loads(conversation_id)

@@ -6,7 +6,9 @@ import logging
 import os
 import signal
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
+
+from gevent.lock import BoundedSemaphore
 
 from fermix import __version__, events
 from fermix.capabilities.tool import Tool
@@ -14,9 +16,9 @@ from fermix.clock import SystemClock
 from fermix.daemon.launch import Placement
 from fermix.daemon.mode import Mode
 from fermix.daemon.parts import Surroundings, WorkerParts, specs_of
-from fermix.daemon.sections import Settings, load_settings
+from fermix.daemon.reload import Outcome, Reload
 from fermix.daemon.supervisor import Supervisor
-from fermix.errors import ConfigError, NotReady
+from fermix.errors import DeadlineExceeded, NotReady
 from fermix.net.door import warm
 from fermix.secrets import Redactor
 from fermix.tasks import ChildSpec, Strategy, TaskGroup, sleep
@@ -30,6 +32,7 @@ log = logging.getLogger(__name__)
 PRIVATE_IDLE_S = 60.0
 """A private daemon with nobody to talk to leaves after this."""
 IDLE_LOOK_S = 1.0
+RELOAD_WAIT_S = 60.0
 
 
 class Runtime:
@@ -44,7 +47,7 @@ class Runtime:
     ) -> None:
         """`sink` None sends events to the debug log."""
         self._placement = placement
-        self._settings = placement.settings
+        self._live = placement.live
         self._clock = SystemClock()
         self._started_s = self._clock.monotonic_s()
         self._state = DaemonState.STARTING
@@ -54,7 +57,7 @@ class Runtime:
         events.set_sink(sink or _log_event)
         self._parts = WorkerParts(
             Surroundings(
-                settings=placement.settings,
+                live=placement.live,
                 home=placement.home,
                 environment=placement.environment,
                 control=placement.control,
@@ -63,7 +66,15 @@ class Runtime:
                 tools=tools,
                 status=self.status,
                 stop=self._ask_to_stop,
+                reload=self._reload_everywhere,
             )
+        )
+        self._reloading = BoundedSemaphore(1)
+        self._reload = Reload(
+            placement.live,
+            placement.home,
+            placement.environment,
+            steps=(*placement.steps, *self._parts.steps()),
         )
         self._tree = Supervisor(
             "fermix",
@@ -95,20 +106,26 @@ class Runtime:
         """Stop every part in mirrored order."""
         self._state = DaemonState.DRAINING
         self._tasks.stop(1.0)
-        self._tree.stop(self._settings.runtime.stop_s)
+        self._tree.stop(self._live.now.runtime.stop_s)
 
-    def reload(self) -> None:
-        """Read the settings again and say what changed; a bad file changes nothing."""
+    def reload(self) -> Outcome:
+        """Take up what config.toml says now; turns that run keep what they began with.
+
+        Raises: FermixError when that cannot work; then nothing has changed.
+        """
+        if not self._reloading.acquire(timeout=RELOAD_WAIT_S):
+            raise DeadlineExceeded("Another reload has not come to its end.", hint="fermix logs")
         try:
-            fresh = load_settings(self._placement.home, self._placement.environment)
-        except ConfigError as error:
-            log.error("The settings stay as they are: %s", error)
-            return
-        changed = [field.name for field in fields(fresh) if _differs(fresh, self._settings, field.name)]
-        if changed:
-            log.info("Changed in config.toml: %s. Apply it with: fermix restart", ", ".join(changed))
-        else:
-            log.info("Nothing changed in config.toml")
+            return self._reload.run()
+        finally:
+            self._reloading.release()
+
+    def _reload_everywhere(self) -> Outcome:
+        """As `reload`, for a client: whoever sends SIGHUP has told the arbiter already."""
+        outcome = self.reload()
+        log.info("%s", outcome)
+        self._placement.on_reload()
+        return outcome
 
     def ripcord(self) -> None:
         """Stop every turn and command now, then the daemon."""
@@ -205,10 +222,6 @@ class Runtime:
             idle_s = 0.0 if is_busy or is_watched else idle_s + IDLE_LOOK_S
         log.info("Nobody came for %g s; a private daemon leaves", PRIVATE_IDLE_S)
         self._ask_to_stop(True)
-
-
-def _differs(fresh: Settings, old: Settings, section: str) -> bool:
-    return bool(getattr(fresh, section) != getattr(old, section))
 
 
 def _log_event(name: str, fields: dict[str, object]) -> None:

@@ -14,8 +14,9 @@ import os
 import signal
 import sys
 import time
+from functools import partial
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 from gevent.os import fork_gevent
 from gunicorn.app.base import BaseApplication
@@ -24,11 +25,13 @@ from gunicorn.errors import HaltServer
 
 from fermix.daemon.endings import BOOT_FAILED, FAILED, UNREPAIRABLE
 from fermix.daemon.launch import Launch
+from fermix.daemon.reload import Commit, Reload, Step
 from fermix.daemon.restarts import RestartPauses
-from fermix.daemon.sections import load_settings
+from fermix.daemon.sections import Settings
 from fermix.daemon.serverlog import ServerLog
-from fermix.daemon.worker import RuntimeWorker
+from fermix.daemon.worker import RELOADED, RuntimeWorker
 from fermix.errors import ConfigError
+from fermix.telemetry.logs import change_logs
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +50,7 @@ _REAP_S = 1.0
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 FORWARDED = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 IGNORED = (signal.SIGTTIN, signal.SIGTTOU, signal.SIGWINCH)
+TAKEN = {*STOPS, *FORWARDED, *IGNORED, RELOADED, signal.SIGCHLD}
 
 
 class DaemonApplication(BaseApplication):
@@ -93,8 +97,6 @@ class DaemonArbiter(Arbiter):
         self.launch = launch
         self.pid = os.getpid()
         runtime = launch.settings.runtime
-        self._hub_killed_s = runtime.hub_killed_s
-        self._look_s = min(_LOOK_S, runtime.hub_killed_s / 4)
         self._looked_s = time.monotonic()
         self._lenient_until_s = 0.0
         self._pauses = RestartPauses(limit=runtime.restarts, window_s=runtime.restart_window_s)
@@ -102,6 +104,13 @@ class DaemonArbiter(Arbiter):
         self._has_served = False
         self._is_stopping = False
         self._inherited_mask: set[signal.Signals | int] = set()
+        steps = (
+            Step(("logs",), lambda settings: partial(change_logs, launch.logs, settings.logs)),
+            Step(("runtime",), self._get_ready),
+        )
+        self._reload = Reload(launch.live, launch.home, launch.environment, steps=steps)
+
+    SIG_NAMES: ClassVar = {**Arbiter.SIG_NAMES, RELOADED: "reloaded"}
 
     # One worker, whatever gunicorn or a signal wants.
     num_workers = property(lambda self: 1, lambda self, value: None)
@@ -114,9 +123,7 @@ class DaemonArbiter(Arbiter):
         gc.freeze()
 
     def init_signals(self) -> None:
-        self._inherited_mask = signal.pthread_sigmask(
-            signal.SIG_BLOCK, {*STOPS, *FORWARDED, *IGNORED, signal.SIGCHLD}
-        )
+        self._inherited_mask = signal.pthread_sigmask(signal.SIG_BLOCK, TAKEN)
 
     def signal(self, sig: int, frame: FrameType | None) -> None:
         """Unused: signals are blocked and taken in `wait_for_signals`."""
@@ -126,21 +133,42 @@ class DaemonArbiter(Arbiter):
         wait_s = self._look_s if timeout is None else min(timeout, self._look_s)
         if not self.WORKERS:
             wait_s = min(wait_s, max(0.0, self._next_spawn_s - time.monotonic()))
-        waited = {*STOPS, *FORWARDED, *IGNORED, signal.SIGCHLD}
         taken: list[int] = []
-        info = signal.sigtimedwait(waited, wait_s)
+        info = signal.sigtimedwait(TAKEN, wait_s)
         while info is not None:
             taken.append(info.si_signo)
-            info = signal.sigtimedwait(waited, 0)
+            info = signal.sigtimedwait(TAKEN, 0)
         return taken
 
     def handle_hup(self) -> None:
-        """Read the settings for workers to come, have the present one reload in place."""
+        """Take up the settings, for workers to come too, and have the present one do the same."""
+        if self._take_settings():
+            self.kill_workers(signal.SIGHUP)
+
+    def handle_reloaded(self) -> None:
+        """The worker took up other settings: the same here."""
+        self._take_settings()
+
+    def _take_settings(self) -> bool:
         try:
-            self.launch.settings = load_settings(self.launch.home, self.launch.environment)
+            outcome = self._reload.run()
         except ConfigError as error:
-            log.error("Settings stay as they are: %s", error)
-        self.kill_workers(signal.SIGHUP)
+            log.error("The settings stay as they are: %s", error)
+            return False
+        log.debug("In the arbiter: %s", outcome)
+        return True
+
+    def _get_ready(self, settings: Settings) -> Commit:
+        runtime = settings.runtime
+        return partial(self._pauses.limit, runtime.restarts, runtime.restart_window_s)
+
+    @property
+    def _hub_killed_s(self) -> float:
+        return self.launch.settings.runtime.hub_killed_s
+
+    @property
+    def _look_s(self) -> float:
+        return min(_LOOK_S, self._hub_killed_s / 4)
 
     def handle_usr1(self) -> None:
         self.kill_workers(signal.SIGUSR1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import _socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from gevent import socket
 from fermix.daemon.listeners import ControlListener, HttpListener
 from fermix.daemon.mode import Mode
 from fermix.daemon.places import Places
+from fermix.daemon.reload import LiveSettings, Outcome, Step
 from fermix.daemon.sections import Settings
 from fermix.paths import Home
 from fermix.telemetry.logs import LogFile
@@ -41,8 +42,11 @@ class RuntimePort(DaemonControl, Protocol):
         """End every part; also after a `start` that failed or was cut short."""
         ...
 
-    def reload(self) -> None:
-        """Read the settings again and say what changed; a bad file changes nothing."""
+    def reload(self) -> Outcome:
+        """Take up what config.toml says now.
+
+        Raises: FermixError when that cannot work; then nothing has changed.
+        """
         ...
 
     def ripcord(self) -> None:
@@ -54,7 +58,8 @@ class RuntimePort(DaemonControl, Protocol):
 class Placement:
     """What one worker's runtime is given to live with."""
 
-    settings: Settings
+    live: LiveSettings
+    """Replaced by the runtime's reload; the worker around it goes by them too."""
     home: Home
     control: socket.socket
     """The listening control socket."""
@@ -62,6 +67,10 @@ class Placement:
     """Address HTTP is served on, as `127.0.0.1:4030`; None when it is off."""
     mode: Mode
     environment: Mapping[str, str]
+    steps: Sequence[Step] = ()
+    """What the worker around the runtime must do at a reload."""
+    on_reload: Callable[[], None] = lambda: None
+    """Has the arbiter take up the settings too."""
 
 
 MakeRuntime = Callable[[Placement], RuntimePort]
@@ -75,8 +84,8 @@ class Launch:
     home: Home
     mode: Mode
     environment: Mapping[str, str]
-    settings: Settings
-    """The last good ones; the arbiter reads them again on SIGHUP, so that the next worker has them."""
+    live: LiveSettings
+    """Arbiter and worker each have their own since the fork, and each reload them from the file."""
     logs: LogFile
     control: ControlListener
     http: HttpListener | None
@@ -84,9 +93,16 @@ class Launch:
     make_runtime: MakeRuntime
     places: Places
 
-    def placement(self) -> Placement:
+    @property
+    def settings(self) -> Settings:
+        """Those that count now."""
+        return self.live.now
+
+    def placement(self, *, steps: Sequence[Step] = (), on_reload: Callable[[], None]) -> Placement:
         """For the worker only: the control listener becomes a gevent socket of its own descriptor."""
         fd = _socket.dup(self.control.sock.fileno())
         control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=fd)
         address = self.http.address if self.http is not None else None
-        return Placement(self.settings, self.home, control, address, self.mode, self.environment)
+        return Placement(
+            self.live, self.home, control, address, self.mode, self.environment, steps, on_reload
+        )

@@ -5,14 +5,12 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import cast
 
 from fermix import events
-from fermix.agent.loop import Agent
 from fermix.capabilities.context import ToolContext
 from fermix.capabilities.effects import Effect, Effects, keep_out_of_home, keep_out_of_proc
-from fermix.capabilities.invoke import invoke
 from fermix.capabilities.registry import Registry
 from fermix.capabilities.tool import Tool
 from fermix.capabilities.turn import TurnFacts
@@ -20,6 +18,7 @@ from fermix.channels import CHANNELS
 from fermix.channels.port import Channel
 from fermix.clock import Clock
 from fermix.conversations import ConversationStore, Histories
+from fermix.daemon.agents import Agents, Materials
 from fermix.daemon.blobs import Blobs
 from fermix.daemon.control import table_of
 from fermix.daemon.desk import Desk
@@ -28,6 +27,7 @@ from fermix.daemon.methods.daemon import DaemonMethods
 from fermix.daemon.methods.provider import ProviderMethods
 from fermix.daemon.methods.sessions import SessionMethods
 from fermix.daemon.methods.turns import TurnMethods
+from fermix.daemon.reload import LiveSettings, Outcome, Step
 from fermix.daemon.removals import Removals
 from fermix.daemon.sections import Settings
 from fermix.db import Database
@@ -43,9 +43,11 @@ from fermix.gateway.watch import Watch
 from fermix.ipc.server import ControlServer
 from fermix.paths import Home
 from fermix.process import CommandHost, GroupLedger, Helper, child_environment
-from fermix.providers.build import build, load
+from fermix.process.settings import CommandSettings
+from fermix.providers.build import load
 from fermix.providers.port import Provider
 from fermix.providers.vendors.vendor import Parts
+from fermix.secret import Secret
 from fermix.secrets import Redactor, SecretStores
 from fermix.tasks import Cancel, Child, Deadline, Service, ThreadPool
 
@@ -58,7 +60,7 @@ FILE_THREADS = 8
 class Surroundings:
     """What the parts are made from and never change while they live."""
 
-    settings: Settings
+    live: LiveSettings
     home: Home
     environment: Mapping[str, str]
     control: socket.socket
@@ -67,6 +69,12 @@ class Surroundings:
     tools: tuple[Tool, ...]
     status: Callable[[], Mapping[str, object]]
     stop: Callable[[bool], bool]
+    reload: Callable[[], Outcome]
+
+    @property
+    def settings(self) -> Settings:
+        """Those that count now; what must follow a change asks again, or has a step."""
+        return self.live.now
 
 
 class WorkerParts:
@@ -78,8 +86,8 @@ class WorkerParts:
         self.ledger = GroupLedger(around.home.groups)
         self.db: Database
         self.commands: CommandHost
-        self.provider: Provider
-        self.agent: Agent
+        self.agents: Agents
+        self.histories: Histories
         self.desk: Desk
         self.gateway: Gateway | None = None
         self.server: ControlServer | None = None
@@ -101,41 +109,55 @@ class WorkerParts:
         """The command host, with nothing left of an earlier life's commands."""
         self.ledger.sweep_leftovers()
         around = self._around
-        self.commands = CommandHost(self.ledger, around.settings.commands, around.clock)
+        self.commands = CommandHost(self.ledger, lambda: around.settings.commands, around.clock)
         return Service(self.commands.stop)
+
+    @property
+    def provider(self) -> Provider:
+        """Who answers the next turn."""
+        return self.agents.provider
+
+    def steps(self) -> tuple[Step, ...]:
+        """What the parts do at a reload; the rest of them asks for each setting when it needs it."""
+        return (
+            Step(
+                ("agent", "provider", "providers", "local_model", "secrets"),
+                lambda new: self.agents.prepare(new),  # noqa: PLW0108 (they are made later)
+            ),
+            Step(("agent",), lambda new: lambda: self.histories.hold(new.agent.history_messages)),
+            Step(("gateway",), lambda new: self._settings_of_gateway_changed),
+        )
+
+    def _settings_of_gateway_changed(self) -> None:
+        if self.gateway is not None:
+            self.gateway.settings_changed()
 
     def start_agent(self) -> Child:
         """The provider the settings name, and the loop that asks it."""
         around = self._around
-        settings = around.settings
-        self._secrets = secrets = SecretStores(
-            around.home, around.environment, redactor=around.redactor, settings=settings.secrets
-        )
-        self.provider = build(
-            settings.provider,
-            settings.providers,
-            parts=Parts(
-                secret=secrets.resolve,
+
+        def vendor_parts(settings: Settings, secret: Callable[[str], Secret]) -> Parts:
+            return Parts(
+                secret=secret,
                 home=around.home,
                 environment=around.environment,
                 start_helper=lambda spec: Helper(spec, self.ledger),
                 local=settings.local_model,
                 clock=around.clock,
-            ),
-        )
-        registry = Registry(around.tools)
-        self.agent = Agent(
-            self.provider,
-            registry,
-            invoke=partial(
-                invoke,
-                registry=registry,
+            )
+
+        self.agents = Agents(
+            around.live,
+            Materials(
+                registry=Registry(around.tools),
                 redact=around.redactor.redact,
-                result_limit_bytes=settings.agent.tool_result_limit_bytes,
+                open_stores=lambda settings: SecretStores(
+                    around.home, around.environment, redactor=around.redactor, settings=settings.secrets
+                ),
+                vendor_parts=vendor_parts,
             ),
-            settings=settings.agent,
         )
-        return Service(self.provider.stop)
+        return Service(self.agents.present.stop)
 
     def start_gateway(self) -> Child:
         """Inbox, queue, turns and outbox; what an earlier life left is taken up at once."""
@@ -145,18 +167,19 @@ class WorkerParts:
         outbox = Outbox(db, channels=_channels(), clock=clock, on_delivered=inbox.commit)
         conversations = ConversationStore(db, clock)
         watch = Watch()
+        self.histories = Histories(conversations, messages=around.settings.agent.history_messages)
         turns = Turns(
             db=db,
             inbox=inbox,
             outbox=outbox,
             conversations=conversations,
-            histories=Histories(conversations, messages=around.settings.agent.history_messages),
+            histories=self.histories,
             watch=watch,
-            agent=self.agent,
+            agents=self.agents.present.lent,
             make_context=self._context_maker(),
             clock=clock,
             redact=around.redactor.redact,
-            turn_timeout_s=around.settings.gateway.turn_timeout_s,
+            turn_timeout_s=lambda: around.settings.gateway.turn_timeout_s,
         )
         self.gateway = gateway = Gateway(
             inbox=inbox,
@@ -164,7 +187,7 @@ class WorkerParts:
             turns=turns,
             watch=watch,
             access={},
-            settings=around.settings.gateway,
+            settings=lambda: around.settings.gateway,
         )
         removals = Removals(around.home, self.pool)
         eraser = Eraser(
@@ -190,13 +213,13 @@ class WorkerParts:
         """The control socket's server, on the listener that outlives this worker."""
         around = self._around
         groups = (
-            DaemonMethods(status=around.status, stop=around.stop),
+            DaemonMethods(status=around.status, stop=around.stop, reload=around.reload),
             TurnMethods(self.desk),
             SessionMethods(self.desk),
             ProviderMethods(
                 provider=lambda: self.provider,
                 settings=lambda: around.settings,
-                secret=self._secrets.resolve,
+                secret=self.agents.secret,
                 redactor=around.redactor,
                 clock=around.clock,
             ),
@@ -204,7 +227,7 @@ class WorkerParts:
         self.server = ControlServer(
             around.control,
             table_of(groups),
-            settings=around.settings.control,
+            settings=lambda: around.settings.control,
             standing_of=self.commands.standing_of,
             redact=around.redactor.redact,
         )
@@ -212,18 +235,19 @@ class WorkerParts:
 
     def _context_maker(self) -> Callable[..., ToolContext]:
         around, home = self._around, self._around.home
-        effects = Effects(
-            checks=(keep_out_of_home(home.root, home.workspace), keep_out_of_proc),
-            record=_record,
-            commands=self.commands,
-            environment=child_environment(
-                around.environment,
-                around.settings.commands.environment,
-                {"FERMIX_HOME": str(home.root)},
-            ),
-            limits=around.settings.commands.limits(),
-            pool=self.pool,
-        )
+
+        @lru_cache(maxsize=1)
+        def effects(settings: CommandSettings) -> Effects:
+            return Effects(
+                checks=(keep_out_of_home(home.root, home.workspace), keep_out_of_proc),
+                record=_record,
+                commands=self.commands,
+                environment=child_environment(
+                    around.environment, settings.environment, {"FERMIX_HOME": str(home.root)}
+                ),
+                limits=settings.limits(),
+                pool=self.pool,
+            )
 
         def make(
             entry: InboxEntry, cancel: Cancel, deadline: Deadline, progress: Callable[[str], None]
@@ -240,7 +264,7 @@ class WorkerParts:
             )
             return ToolContext(
                 turn=facts,
-                effects=effects,
+                effects=effects(around.settings.commands),
                 progress=lambda text: progress(around.redactor.redact(text)),
                 clock=around.clock,
             )

@@ -23,6 +23,11 @@ class RestartPauses:
         self._deaths: deque[float] = deque()
         self._early = 0
 
+    def limit(self, limit: int, window_s: float) -> None:
+        """Go by these limits from the next death on."""
+        self._limit = limit
+        self._window_s = window_s
+
     def after_death(self, now_s: float, *, was_ready: bool) -> float:
         """Seconds until the next start."""
         self._deaths.append(now_s)

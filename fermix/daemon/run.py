@@ -19,6 +19,7 @@ from fermix.daemon.lease import Holder, Lease
 from fermix.daemon.listeners import ControlListener, HttpListener
 from fermix.daemon.mode import Mode
 from fermix.daemon.places import Places
+from fermix.daemon.reload import LiveSettings
 from fermix.daemon.sections import load_settings
 from fermix.errors import FermixError
 from fermix.ipc.client import open_connection
@@ -99,7 +100,9 @@ def _prepare(
     stack.callback(places.close)
     native.become_subreaper()
     native.set_dumpable(False)
-    return Launch(home, mode, environment, settings, logs, control, http, make_runtime, places)
+    return Launch(
+        home, mode, environment, LiveSettings(settings), logs, control, http, make_runtime, places
+    )
 
 
 def _ask_to_leave(home: Home, holder: Holder) -> None:

@@ -63,16 +63,17 @@ class Settings:
     logs: LogSettings
 
 
-def load_settings(home: Home, environment: Mapping[str, str]) -> Settings:
+def load_settings(home: Home, environment: Mapping[str, str], *, is_consistent: bool = False) -> Settings:
     """What the home's config.toml says now; a missing file means all defaults.
 
     environment: only its HOME is read, for paths that start with `~`.
+    is_consistent: also refuse settings that do not go with each other.
     Raises: ConfigError, SettingUnknown, SettingInvalid or HomeUnsafe; never half of the settings,
     so whoever reloads keeps those it has.
     """
     decoded = decode(SCHEMA, read_source(home.config), user_home=user_home(environment))
-    if decoded.problems:
-        raise decoded.problems[0]
+    for problem in (*decoded.problems, *(_contradictions(decoded) if is_consistent else ())):
+        raise problem
     return _settings(decoded)
 
 

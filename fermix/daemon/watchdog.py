@@ -26,14 +26,15 @@ class Heartbeat:
     """Beats four times a second while the hub turns."""
 
     def __init__(
-        self, notify: Callable[[], None], *, blocked_log_ms: int, log_fd: Callable[[], int]
+        self, notify: Callable[[], None], *, blocked_log_ms: Callable[[], int], log_fd: Callable[[], int]
     ) -> None:
-        """`notify` tells the arbiter; a blocked hub's stack is written to the descriptor `log_fd` gives.
+        """`notify` tells the arbiter; the stack of a hub blocked for `blocked_log_ms`, asked at each beat,
+        is written to the descriptor `log_fd` gives.
 
         Contract: `log_fd` gives the same number each time; each beat asks it, to follow a rotation.
         """
         self._notify = notify
-        self._blocked_s = blocked_log_ms / 1000
+        self._blocked_log_ms = blocked_log_ms
         self._log_fd = log_fd
         self._tasks = TaskGroup("heartbeat")
 
@@ -51,9 +52,10 @@ class Heartbeat:
         while True:
             self._notify()
             self._log_fd()
+            blocked_s = self._blocked_log_ms() / 1000
             wound_s = time.monotonic()
-            signal.setitimer(signal.ITIMER_REAL, self._blocked_s)
-            sleep(min(BEAT_S, self._blocked_s / 2))
+            signal.setitimer(signal.ITIMER_REAL, blocked_s)
+            sleep(min(BEAT_S, blocked_s / 2))
             silence_s = time.monotonic() - wound_s
-            if silence_s >= self._blocked_s:
+            if silence_s >= blocked_s:
                 log.warning("The hub did not turn for %d ms; the stack above says where", silence_s * 1000)

@@ -8,27 +8,34 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import gevent.util
 from gevent import socket
-from gevent.pool import Pool
 from gevent.server import StreamServer
 from gunicorn.workers.ggevent import GeventWorker
 
 from fermix import __version__, native
+from fermix.daemon.connections import Connections
 from fermix.daemon.endings import BOOT_FAILED, FAILED, last_words, status_of
 from fermix.daemon.launch import Launch, RuntimePort
+from fermix.daemon.reload import Commit, Step
+from fermix.daemon.sections import Settings
 from fermix.daemon.watchdog import Heartbeat
 from fermix.errors import DeadlineExceeded, FermixError, NotReady
 from fermix.tasks import Task, TaskGroup, time_limit
+from fermix.telemetry.logs import change_logs
 from fermix.web.app import build_app
 from fermix.web.health import DaemonState, HealthReport
 from fermix.web.port import DeskPort
 
 log = logging.getLogger(__name__)
+
+RELOADED = signal.SIGRTMIN
+"""Tells the arbiter that the worker took up other settings: queued beside the owner's SIGHUP, never merged
+with it, so that no request to reload is lost."""
 
 _READY_BIT = 0o100
 """Set in the heartbeat file's mode; writing to it would change the time that is the heartbeat."""
@@ -36,6 +43,17 @@ _READY_BIT = 0o100
 _WAIT_S = 60.0
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpServer:
+    """What accepts on a listener, and the connections it has open."""
+
+    server: StreamServer
+    connections: Connections
+
+    def stop(self, timeout: float) -> None:
+        self.server.stop(timeout=timeout)
 
 
 class RuntimeWorker(GeventWorker):
@@ -55,6 +73,8 @@ class RuntimeWorker(GeventWorker):
         self._started_s = time.monotonic()
         self._runtime: RuntimePort | None = None
         self._is_ready = False
+        self._is_reload_wanted = False
+        self._servers: list[HttpServer] = []
         self._drain: Task | None = None
         self._exit_status: int | None = None
         self._tasks = TaskGroup("worker")
@@ -97,17 +117,18 @@ class RuntimeWorker(GeventWorker):
 
     def run(self) -> None:
         """Serve until told to stop; the status to exit with is then set."""
-        runtime = self.launch.settings.runtime
         heartbeat = Heartbeat(
-            self.tmp.notify, blocked_log_ms=runtime.hub_blocked_log_ms, log_fd=self.launch.logs.present_fd
+            self.tmp.notify,
+            blocked_log_ms=lambda: self.launch.settings.runtime.hub_blocked_log_ms,
+            log_fd=self.launch.logs.present_fd,
         )
         heartbeat.start()
-        servers = [self._serve(listener) for listener in self.sockets]
+        self._servers = [self._serve(listener) for listener in self.sockets]
         self._tasks.start(self._run_runtime, name="runtime")
         while self._exit_status is None:
             for number in self._next_signals():
                 self._handle_signal(number)
-        for server in servers:
+        for server in self._servers:
             server.stop(timeout=0.2)
         heartbeat.stop()
 
@@ -127,17 +148,46 @@ class RuntimeWorker(GeventWorker):
             raise NotReady("fermix is starting and takes no messages yet.", hint="fermix status")
         return self._runtime.desk()
 
-    def _serve(self, listener: socket.socket) -> StreamServer:
+    def timeout_ctx(self) -> Any:
+        quietly: Any = False
+        return gevent.Timeout(self.launch.settings.http.idle_s, quietly)
+
+    def _serve(self, listener: socket.socket) -> HttpServer:
         listener.setblocking(True)
-        pool = Pool(self.worker_connections)
-        server = StreamServer(listener, handle=partial(self.handle, listener), spawn=pool)
+        connections = Connections(self.launch.settings.http.connections)
+        server = StreamServer(listener, handle=partial(self.handle, listener), spawn=connections)
         server.start()
-        return server
+        return HttpServer(server, connections)
+
+    def _steps(self) -> tuple[Step, ...]:
+        """What this process itself does at a reload; all else reads the settings when it needs them."""
+
+        def limit_connections(settings: Settings) -> Commit:
+            def commit() -> None:
+                for server in self._servers:
+                    server.connections.resize(settings.http.connections)
+
+            return commit
+
+        return (
+            Step(("logs",), lambda settings: partial(change_logs, self.launch.logs, settings.logs)),
+            Step(("http",), limit_connections),
+        )
+
+    def _reload(self, runtime: RuntimePort) -> None:
+        try:
+            outcome = runtime.reload()
+        except FermixError as error:
+            log.error("The settings stay as they are: %s", error)
+        else:
+            log.info("%s", outcome)
 
     def _run_runtime(self) -> None:
         """Start the runtime and watch it to its end."""
         try:
-            self._runtime = self.launch.make_runtime(self.launch.placement())
+            self._runtime = self.launch.make_runtime(
+                self.launch.placement(steps=self._steps(), on_reload=lambda: os.kill(self.ppid, RELOADED))
+            )
             self._runtime.start()
         except Exception as error:  # the boundary: whatever it was, this worker cannot work
             self._report_failed_start(error)
@@ -146,6 +196,8 @@ class RuntimeWorker(GeventWorker):
         self._is_ready = True
         os.fchmod(self.tmp.fileno(), 0o600 | _READY_BIT)
         log.info("Ready after %d ms", (time.monotonic() - self._started_s) * 1000)
+        if self._is_reload_wanted:
+            self._tell("reload", self._reload)
         try:
             while not self._runtime.wait(_WAIT_S):
                 pass
@@ -176,7 +228,8 @@ class RuntimeWorker(GeventWorker):
         elif number == signal.SIGTERM and self._drain is None:
             self._drain = self._tasks.start(self._drain_and_stop, name="drain")
         elif number == signal.SIGHUP:
-            self._tell("reload", lambda runtime: runtime.reload())
+            self._is_reload_wanted = not self._is_ready  # what it is made from may be older than the file
+            self._tell("reload", self._reload)
         elif number == signal.SIGUSR2:
             self._tell("ripcord", lambda runtime: runtime.ripcord())
         elif number == signal.SIGUSR1:

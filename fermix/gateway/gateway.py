@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from fermix import events
@@ -45,8 +45,9 @@ class Gateway:
         turns: Turns,
         watch: Watch,
         access: Mapping[str, ChannelAccess],
-        settings: GatewaySettings,
+        settings: Callable[[], GatewaySettings],
     ) -> None:
+        """`settings` gives those that count now; `settings_changed` tells that others do."""
         self.turns = turns
         self._inbox = inbox
         self._outbox = outbox
@@ -54,7 +55,7 @@ class Gateway:
         self._access = access
         self._settings = settings
         self.queue = Queue(
-            turns.run, running_turns=settings.running_turns, waiting_messages=settings.waiting_messages
+            turns.run, running_turns=settings().running_turns, waiting_messages=settings().waiting_messages
         )
         self._accepting = TaskGroup("accepting")
         self._commands = TaskGroup("commands")
@@ -83,6 +84,11 @@ class Gateway:
             raise
         return self._accept(inbound, standing)
 
+    def settings_changed(self) -> None:
+        """Take up the present limits of the queue; every other setting is asked for when it is needed."""
+        present = self._settings()
+        self.queue.limit(running_turns=present.running_turns, waiting_messages=present.waiting_messages)
+
     def entry_of(self, turn_id: str) -> InboxEntry | None:
         """The accepted message a turn answers; None for an unknown turn."""
         return self._inbox.of_turn(turn_id)
@@ -106,7 +112,7 @@ class Gateway:
     def recover(self) -> None:
         """Take up what an earlier life accepted and did not bring to its end."""
         # First: a reply of this life must not be taken for one that a crash left behind.
-        self._outbox.recover(self._settings.unread_reply_days)
+        self._outbox.recover(self._settings().unread_reply_days)
         for entry in self._inbox.unfinished():
             record = self._inbox.turn(entry.turn_id)
             if entry.state == "delivered":
@@ -163,9 +169,10 @@ class Gateway:
         if self._is_draining:
             raise Draining("fermix is stopping and takes no new messages.", hint="fermix start")
         size = len(inbound.text.encode(errors="replace"))
-        if size > self._settings.text_limit_bytes:
+        limit = self._settings().text_limit_bytes
+        if size > limit:
             raise UsageError(
-                f"The message is {size} bytes; at most {self._settings.text_limit_bytes} are taken.",
+                f"The message is {size} bytes; at most {limit} are taken.",
                 hint="Send long text as a file: fermix ask --attach FILE",
             )
         if not inbound.text.strip() and not inbound.attachments:

@@ -6,11 +6,10 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
-from gevent.lock import BoundedSemaphore
 
 from fermix.errors import QueueFull
 from fermix.messages import ConversationKey
-from fermix.tasks import Deadline, TaskGroup, sleep
+from fermix.tasks import Deadline, Slots, TaskGroup, sleep
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +21,7 @@ class Queue:
 
     def __init__(self, run: Callable[[str], None], *, running_turns: int, waiting_messages: int) -> None:
         self._run = run
-        self._slots = BoundedSemaphore(running_turns)
+        self._slots = Slots(running_turns)
         self._most_waiting = waiting_messages
         self._waiting: dict[ConversationKey, deque[str]] = {}
         self._tasks = TaskGroup("turns")
@@ -37,6 +36,11 @@ class Queue:
     def waiting_of(self, key: ConversationKey) -> int:
         """Messages of one conversation whose turn has not begun."""
         return len(self._waiting.get(key, ()))
+
+    def limit(self, *, running_turns: int, waiting_messages: int) -> None:
+        """Go by these limits from now on; what runs and waits already stays."""
+        self._slots.resize(running_turns)
+        self._most_waiting = waiting_messages
 
     def check_room(self, key: ConversationKey) -> None:
         """Raises: QueueFull when the conversation has its fill of waiting messages."""
@@ -84,7 +88,7 @@ class Queue:
         lane = self._waiting[key]
         try:
             while lane and self._is_open:
-                if not self._slots.acquire(timeout=SLOT_WAIT_S):
+                if not self._slots.acquire(SLOT_WAIT_S):
                     continue
                 try:
                     if self._is_open and lane:  # what waited may be withdrawn by now

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -28,6 +29,7 @@ from fermix.gateway.outbox import Outbox
 from fermix.gateway.publish import ProgressLine, done, publish, publish_steps
 from fermix.gateway.watch import TurnLog, Watch
 from fermix.messages import AssistantMessage, ChatMessage, ConversationKey, ToolMessage, Usage, UserMessage
+from fermix.providers.port import Provider
 from fermix.tasks import Cancel, Deadline, sleep
 
 log = logging.getLogger(__name__)
@@ -78,19 +80,20 @@ class Turns:
         conversations: ConversationStore,
         histories: Histories,
         watch: Watch,
-        agent: Agent,
+        agents: Callable[[], AbstractContextManager[Agent]],
         make_context: MakeContext,
         clock: Clock,
         redact: Callable[[str], str],
-        turn_timeout_s: float,
+        turn_timeout_s: Callable[[], float],
     ) -> None:
+        """`agents` lends the agent of one turn; `turn_timeout_s` is asked when a turn begins."""
         self._db = db
         self._inbox = inbox
         self._outbox = outbox
         self._conversations = conversations
         self._histories = histories
         self._watch = watch
-        self._agent = agent
+        self._agents = agents
         self._make_context = make_context
         self._clock = clock
         self._redact = redact
@@ -109,7 +112,8 @@ class Turns:
         token = events.turn_id.set(entry.turn_id)
         self._running[entry.turn_id] = turn
         try:
-            self._run(turn)
+            with self._agents() as agent:
+                self._run(turn, agent)
         except GreenletExit:
             # A planned end whose tool did not let go in time is no attempt that took the daemon down.
             self._hand_back(entry)
@@ -165,16 +169,16 @@ class Turns:
         self._close_open_calls(turn, INTERRUPTED)
         self._end(turn, TurnEnded(TurnStatus.INTERRUPTED, POISON, Usage(), "interrupted"))
 
-    def _run(self, turn: RunningTurn) -> None:
+    def _run(self, turn: RunningTurn, agent: Agent) -> None:
         entry = turn.entry
         if entry.attempts >= TRIES:
             self._give_up(turn)
             return
-        deadline = Deadline.after(self._timeout_s)
-        self._begin(turn)
+        deadline = Deadline.after(self._timeout_s())
+        self._begin(turn, agent.provider)
         context = self._make_context(entry, turn.cancel, deadline, ProgressLine(turn.log, self._clock))
         thinking = Thinking(context, self._histories.get(turn.conversation_id))
-        ended = self._think(turn, thinking)
+        ended = self._think(turn, agent, thinking)
         if ended is not None:
             self._end(turn, ended)
         else:
@@ -186,9 +190,9 @@ class Turns:
         except StoreError as failure:
             log.warning("Turn %s counts as begun in its next life: %s", entry.turn_id, failure)
 
-    def _begin(self, turn: RunningTurn) -> None:
+    def _begin(self, turn: RunningTurn, provider: Provider) -> None:
         """Make the beginning durable, with the person's words when it is the first one."""
-        entry, provider = turn.entry, self._agent.provider
+        entry = turn.entry
         words: list[ChatMessage] = [UserMessage(_text_of(entry))]
         known_id = turn.conversation_id = self._conversation_ids.get(entry.key, "")
 
@@ -226,10 +230,10 @@ class Turns:
         if len(self._conversation_ids) > KNOWN_CONVERSATIONS:
             self._conversation_ids.popitem(last=False)
 
-    def _think(self, turn: RunningTurn, thinking: Thinking) -> TurnEnded | None:
+    def _think(self, turn: RunningTurn, agent: Agent, thinking: Thinking) -> TurnEnded | None:
         """Drive the agent to its end; None when the turn is to be handed back."""
         try:
-            for event in self._agent.run(thinking):
+            for event in agent.run(thinking):
                 if isinstance(event, TurnEnded):
                     if event.status is TurnStatus.CANCELLED:
                         break

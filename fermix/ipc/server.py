@@ -111,11 +111,13 @@ class ControlServer:
         listener: socket.socket,
         methods: Mapping[str, Method],
         *,
-        settings: ControlSettings,
+        settings: Callable[[], ControlSettings],
         standing_of: Callable[[int], Standing | None],
         redact: Callable[[str], str],
     ) -> None:
-        """`standing_of`: what a process may that a turn of ours started; None for any other process.
+        """`settings` gives those that count now; a connection keeps the frame limit it began with.
+
+        `standing_of`: what a process may that a turn of ours started; None for any other process.
 
         `redact` takes secrets out of what refusals say.
         """
@@ -177,9 +179,9 @@ class ControlServer:
             client,
             self._peer_of(client),
             TaskGroup("client"),
-            FrameReader(self._settings.frame_limit_bytes),
+            FrameReader(self._settings().frame_limit_bytes),
         )
-        is_full = len(self._connections) >= self._settings.connections
+        is_full = len(self._connections) >= self._settings().connections
         self._connections[connection] = None
         try:
             if is_full and not self._shed(connection):
@@ -196,7 +198,7 @@ class ControlServer:
 
     def _read(self, connection: _Connection) -> None:
         """Take requests until the client leaves. Raises: ProtocolError when its stream makes no sense."""
-        whole_by: Deadline | None = Deadline.after(self._settings.request_timeout_s)
+        whole_by: Deadline | None = Deadline.after(self._settings().request_timeout_s)
         while True:
             connection.socket.settimeout(None if whole_by is None else max(0.001, whole_by.remaining_s()))
             try:
@@ -205,7 +207,7 @@ class ControlServer:
                 if whole_by is None or not whole_by.is_over():
                     continue  # a send on this socket set a timeout of its own
                 raise ProtocolError(
-                    f"No whole request within {self._settings.request_timeout_s:g} s.",
+                    f"No whole request within {self._settings().request_timeout_s:g} s.",
                     code="request_timeout",
                 ) from None
             if not data:
@@ -217,7 +219,7 @@ class ControlServer:
             if not connection.reader.is_inside_frame:
                 whole_by = None
             elif payloads or whole_by is None:
-                whole_by = Deadline.after(self._settings.request_timeout_s)
+                whole_by = Deadline.after(self._settings().request_timeout_s)
 
     def _account(self, connection: _Connection, buffered: int) -> None:
         """Note what a connection holds; too much over all is refused to the one that adds to it."""

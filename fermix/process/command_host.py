@@ -25,7 +25,8 @@ DRAIN_S = 1.0
 class CommandHost:
     """Starts commands for turns and knows which run; one per daemon."""
 
-    def __init__(self, ledger: GroupLedger, settings: CommandSettings, clock: Clock) -> None:
+    def __init__(self, ledger: GroupLedger, settings: Callable[[], CommandSettings], clock: Clock) -> None:
+        """`settings` is asked when a command starts."""
         self._ledger = ledger
         self._settings = settings
         self._clock = clock
@@ -57,7 +58,7 @@ class CommandHost:
             )
         except (OSError, ValueError) as error:
             return _not_started(_reason(error))
-        run = _Run(family, command, self._settings, on_output)
+        run = _Run(family, command, self._settings(), on_output)
         self._running.add(run)
         forgets = [each.on_set(lambda: run.end(Ending.CANCELLED)) for each in (cancel, self._stop)]
         try:

@@ -5,6 +5,7 @@ from fermix.tasks.child import Child, ChildSpec, Restart, Service, Strategy
 from fermix.tasks.deadline import Deadline, at_most, time_limit
 from fermix.tasks.group import Task, TaskGroup, sleep
 from fermix.tasks.pool import ThreadPool
+from fermix.tasks.slots import Slots
 
 __all__ = [
     "Cancel",
@@ -13,6 +14,7 @@ __all__ = [
     "Deadline",
     "Restart",
     "Service",
+    "Slots",
     "Strategy",
     "Task",
     "TaskGroup",

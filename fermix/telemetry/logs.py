@@ -33,6 +33,12 @@ def start_logs(path: Path, settings: LogSettings, *, is_terminal: bool) -> LogFi
     return handler
 
 
+def change_logs(handler: LogFile, settings: LogSettings) -> None:
+    """Go by these settings from the next line on."""
+    handler.settings = settings
+    logging.getLogger().setLevel(settings.level.upper())
+
+
 class LogFile(logging.Handler):
     """Appends to a file that several processes write and any of them rotates.
 
@@ -44,7 +50,7 @@ class LogFile(logging.Handler):
     def __init__(self, path: Path, settings: LogSettings) -> None:
         super().__init__()
         self._path = path
-        self._settings = settings
+        self.settings = settings
         self._fd = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
         self._identity: tuple[int, int] | None = None
         """Device and inode of the open file; None while there is none."""
@@ -107,7 +113,7 @@ class LogFile(logging.Handler):
         try:
             if self._identity is None or self._identity != self._identity_of_path():
                 self._attach()
-            if self.is_open and os.fstat(self._fd).st_size >= self._settings.size_bytes:
+            if self.is_open and os.fstat(self._fd).st_size >= self.settings.size_bytes:
                 self._rotate()
         except OSError:  # see emit
             pass
@@ -150,12 +156,12 @@ class LogFile(logging.Handler):
         try:
             if self._identity == self._identity_of_path():
                 aside = [
-                    self._path.with_name(f"{self._path.name}.{n}") for n in range(self._settings.files)
+                    self._path.with_name(f"{self._path.name}.{n}") for n in range(self.settings.files)
                 ]
                 for older, newer in zip(aside[:1:-1], aside[-2:0:-1], strict=True):
                     with contextlib.suppress(FileNotFoundError):
                         newer.replace(older)
-                if self._settings.files > 1:
+                if self.settings.files > 1:
                     self._path.replace(aside[1])
                 else:
                     self._path.unlink()

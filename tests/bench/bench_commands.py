@@ -23,7 +23,7 @@ def measure() -> Iterator[Figure]:
     """Alternating rounds, so that host and bare spawn see the same machine."""
     ballast = bytearray(os.urandom(4096)) * (BALLAST_BYTES // 4096)
     with tempfile.TemporaryDirectory(prefix="fermix-bench-") as folder:
-        host = CommandHost(GroupLedger(Path(folder) / "run.groups"), CommandSettings(), SystemClock())
+        host = CommandHost(GroupLedger(Path(folder) / "run.groups"), CommandSettings, SystemClock())
         command = Command(argv=(PROGRAM,), cwd=Path("/"), environment={}, timeout_s=10)
         bare: list[float] = []
         hosted: list[float] = []

@@ -22,6 +22,7 @@ from gevent.event import Event
 from fermix import native
 from fermix.daemon.launch import Placement
 from fermix.daemon.mode import Mode
+from fermix.daemon.reload import Outcome, Reload
 from fermix.daemon.run import serve
 from fermix.errors import NotReady, OwnerError, SchemaNewer
 from fermix.paths import Home
@@ -56,6 +57,9 @@ class StubRuntime:
         self.started_s = time.monotonic()
         self.failed = Event()
         self.running = 0
+        self.reloading = Reload(
+            placement.live, placement.home, placement.environment, steps=placement.steps
+        )
 
     def start(self) -> None:
         set_redaction(lambda text: text.replace("hunter2", "***"))
@@ -86,8 +90,9 @@ class StubRuntime:
         self._note("stop")
         self.tasks.stop(1.0)
 
-    def reload(self) -> None:
+    def reload(self) -> Outcome:
         self._note("reload")
+        return self.reloading.run()
 
     def ripcord(self) -> None:
         self._note("ripcord")

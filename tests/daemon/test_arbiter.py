@@ -199,17 +199,41 @@ def test_sigusr1_writes_the_stacks_of_all_greenlets_to_the_log(daemon, until):
     assert "self.control.accept()" in daemon.log()
 
 
-def test_sighup_reloads_in_place_and_a_broken_config_changes_nothing(daemon, until):
+def test_sighup_with_a_broken_config_is_told_once_and_changes_nothing(daemon, until):
     process = daemon.start()
     worker = daemon.ping()
     (daemon.home / "config.toml").write_text("[nonsense]\nx = 1\n")
 
     process.send_signal(signal.SIGHUP)
-    until(lambda: daemon.diary() == ["reload"])
+    until(lambda: "The settings stay as they are" in daemon.log())
     os.kill(worker, signal.SIGKILL)
     until(lambda: daemon.ping() not in (worker, None))
 
-    assert "Settings stay as they are" in daemon.log()
+    assert "reload" not in daemon.diary()
+    assert daemon.log().count("The settings stay as they are") == 1
+
+
+def test_sighup_reloads_arbiter_and_worker_in_place(daemon, until):
+    process = daemon.start()
+    worker = daemon.ping()
+    daemon.configure(logs={"level": "debug"}, runtime={"restarts": 7})
+
+    process.send_signal(signal.SIGHUP)
+    until(lambda: "Settings applied: runtime.restarts, logs.level" in daemon.log())
+
+    assert daemon.ping() == worker
+    assert "In the arbiter: Settings applied: runtime.restarts, logs.level" in daemon.log()
+
+
+def test_sighup_that_comes_while_the_worker_starts_is_not_lost(daemon, until):
+    process = daemon.spawn("slow")
+    until(lambda: (daemon.home / "fermix.pid").exists() and "Worker" in daemon.log())
+    daemon.configure(logs={"level": "debug"})
+
+    process.send_signal(signal.SIGHUP)
+    until(lambda: "reload" in daemon.diary())
+
+    until(lambda: "Settings applied: logs.level" in daemon.log())
 
 
 @pytest.mark.parametrize(

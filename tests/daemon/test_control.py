@@ -16,6 +16,7 @@ from fermix.daemon.desk import Desk
 from fermix.daemon.methods.daemon import DaemonMethods
 from fermix.daemon.methods.sessions import SessionMethods
 from fermix.daemon.methods.turns import TurnMethods
+from fermix.daemon.reload import Outcome
 from fermix.errors import ProtocolError, ToolDenied, UsageError
 from fermix.ids import new_id
 from fermix.ipc.server import Call, Peer
@@ -50,6 +51,7 @@ class Client:
         daemon = DaemonMethods(
             status=lambda: {"state": "ready"},
             stop=lambda only_private: self.stops.append(only_private) or True,
+            reload=lambda: Outcome((), ()),
         )
         self.methods = table_of((daemon, TurnMethods(desk), SessionMethods(desk)))
         self.events: list[dict] = []

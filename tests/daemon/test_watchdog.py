@@ -15,7 +15,7 @@ import gevent, logging, resource, sys
 from fermix.daemon.watchdog import Heartbeat
 logging.basicConfig(stream=sys.stdout, format="%(message)s")
 beats = []
-heart = Heartbeat(lambda: beats.append(1), blocked_log_ms=100, log_fd=lambda: 2)
+heart = Heartbeat(lambda: beats.append(1), blocked_log_ms=lambda: 100, log_fd=lambda: 2)
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 _, most = resource.getrlimit(resource.RLIMIT_AS)
 resource.setrlimit(resource.RLIMIT_AS, (used + 4_000_000, most))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -73,7 +74,7 @@ class Office:
             turns=self.turns,
             watch=self.watch,
             access=access or {},
-            settings=self.settings,
+            settings=lambda: self.settings,
         )
         self.replay = Replay(self.db, inbox=self.inbox, conversations=self.conversations)
         self.is_open = True
@@ -86,6 +87,7 @@ class Office:
             redact=str,
             result_limit_bytes=agent.tool_result_limit_bytes,
         )
+        thinker = Agent(self.model, registry, invoke=run, settings=agent)
         return Turns(
             db=self.db,
             inbox=self.inbox,
@@ -93,7 +95,7 @@ class Office:
             conversations=self.conversations,
             histories=Histories(self.conversations, messages=agent.history_messages),
             watch=self.watch,
-            agent=Agent(self.model, registry, invoke=run, settings=agent),
+            agents=lambda: nullcontext(thinker),
             make_context=lambda entry, cancel, deadline, progress: tool_context(
                 turn_facts(
                     Path("/"),
@@ -105,7 +107,7 @@ class Office:
             ),
             clock=self.clock,
             redact=lambda text: text,
-            turn_timeout_s=self.settings.turn_timeout_s,
+            turn_timeout_s=lambda: self.settings.turn_timeout_s,
         )
 
     def _tools(self):

@@ -42,7 +42,7 @@ class Service:
         self.server = ControlServer(
             self.listener,
             methods,
-            settings=ControlSettings(**settings),
+            settings=lambda: ControlSettings(**settings),
             standing_of=lambda pid: None,
             redact=lambda text: text.replace("hunter2", "***"),
         ).start()

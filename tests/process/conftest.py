@@ -39,7 +39,8 @@ def ledger(tmp_path: Path) -> GroupLedger:
 
 @pytest.fixture
 def host(ledger: GroupLedger) -> Iterator[CommandHost]:
-    host = CommandHost(ledger, CommandSettings(grace_s=0.3, reader_timeout_s=0.5), SystemClock())
+    settings = CommandSettings(grace_s=0.3, reader_timeout_s=0.5)
+    host = CommandHost(ledger, lambda: settings, SystemClock())
     yield host
     host.stop(5.0)
     assert len(ledger) == 0

@@ -27,7 +27,7 @@ NASTY = Path(__file__).with_name("nasty.py")
 def main() -> None:
     native.become_subreaper()
     ledger = GroupLedger(Path(sys.argv[1]))
-    host = CommandHost(ledger, CommandSettings(grace_s=1.0), SystemClock())
+    host = CommandHost(ledger, lambda: CommandSettings(grace_s=1.0), SystemClock())
     tasks = TaskGroup("owner")
     words = sys.argv[2:]
     for kind, mark in zip(words[::2], words[1::2], strict=True):

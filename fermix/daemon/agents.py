@@ -1,0 +1,108 @@
+"""The agent of the settings, and the next one when they change."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from fermix.agent.loop import Agent
+from fermix.agent.present import PresentAgent
+from fermix.capabilities.invoke import invoke
+from fermix.capabilities.registry import Registry
+from fermix.daemon.reload import Commit, LiveSettings
+from fermix.daemon.sections import Settings
+from fermix.providers.build import build
+from fermix.providers.port import Provider
+from fermix.providers.vendors.vendor import Parts
+from fermix.secret import Secret
+from fermix.secrets import SecretStores
+
+log = logging.getLogger(__name__)
+
+LOCAL_NAME = "local"
+MARGIN_S = 60.0
+"""How much longer than a turn may run a provider waits for its last one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Materials:
+    """What agents are made of beside the settings."""
+
+    registry: Registry
+    redact: Callable[[str], str]
+    open_stores: Callable[[Settings], SecretStores]
+    vendor_parts: Callable[[Settings, Callable[[str], Secret]], Parts]
+    """What a vendor is given, with what resolves its secrets."""
+
+
+class Agents:
+    """Makes the agent; where its settings change, makes the next one before the present one leaves."""
+
+    def __init__(self, live: LiveSettings, materials: Materials) -> None:
+        """Raises: ProviderError when the settings name no provider that can be asked."""
+        self._live = live
+        self._materials = materials
+        self._stores = materials.open_stores(live.now)
+        self.present = PresentAgent(self._agent(live.now, self._provider(live.now)))
+
+    @property
+    def provider(self) -> Provider:
+        """Who answers the next turn."""
+        return self.present.agent.provider
+
+    def secret(self, reference: str) -> Secret:
+        """The secret behind `@secret:NAME`, as its store has it now."""
+        return self._stores.resolve(reference)
+
+    def prepare(self, settings: Settings) -> Commit:
+        """A step of a reload: everything that may fail is made here, and taken by the commit.
+
+        A provider whose settings are the same stays; turns that run keep what they began with.
+        Raises: ProviderError, or why the key of a changed provider cannot be had.
+        """
+        stores = self._stores
+        if settings.secrets != self._live.now.secrets:
+            stores = self._materials.open_stores(settings)
+        provider = self.provider
+        if _answering(settings) != _answering(self._live.now):
+            _look_for_key(settings, stores)
+            provider = self._provider(settings)
+        agent = self._agent(settings, provider)
+        if provider is self.provider:
+            agent.has_noticed = self.present.agent.has_noticed
+        patience_s = max(settings.gateway.turn_timeout_s, self._live.now.gateway.turn_timeout_s) + MARGIN_S
+
+        def commit() -> None:
+            self._stores = stores
+            self.present.replace(agent, patience_s=patience_s)
+
+        return commit
+
+    def _provider(self, settings: Settings) -> Provider:
+        parts = self._materials.vendor_parts(settings, self.secret)
+        return build(settings.provider, settings.providers, parts=parts)
+
+    def _agent(self, settings: Settings, provider: Provider) -> Agent:
+        materials = self._materials
+        run = partial(
+            invoke,
+            registry=materials.registry,
+            redact=materials.redact,
+            result_limit_bytes=settings.agent.tool_result_limit_bytes,
+        )
+        return Agent(provider, materials.registry, invoke=run, settings=settings.agent)
+
+
+def _answering(settings: Settings) -> tuple[object, ...]:
+    """The settings that the provider in force is made from."""
+    name = settings.provider.name
+    return settings.provider, settings.providers.get(name), name == LOCAL_NAME and settings.local_model
+
+
+def _look_for_key(settings: Settings, stores: SecretStores) -> None:
+    """Raises: what the stores say when the provider's key cannot be had."""
+    table = settings.providers.get(settings.provider.name)
+    if table is not None and table.api_key:
+        stores.resolve(table.api_key)
