@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -13,6 +14,7 @@ from fermix.cli.failure import Failure, show_failure
 from fermix.cli.options import Group, examples, json_option, own_home, print_json
 from fermix.cli.terminal import say
 from fermix.config import values
+from fermix.config.declare import Setting
 from fermix.config.edits import Edit
 from fermix.config.home import prepare_home
 from fermix.config.source import read_source
@@ -31,7 +33,7 @@ def group() -> None:
     """Read and change settings.
 
     They stand in config.toml in the home; a KEY is SECTION.SETTING, as in gateway.running_turns.
-    A running fermix takes changes up when it is restarted.
+    A running fermix takes changes up with `fermix reload`, those that need it with `fermix restart`.
     """
 
 
@@ -81,7 +83,7 @@ def set_value(key: str, value: str, as_json: bool) -> None:
         print_json({"key": key, "value": values.plain(decoded)})
     else:
         print(f"{key} = {values.written(toml_value)}", flush=True)
-        _say_how_it_counts(home)
+        _say_how_it_counts(home, [located.setting])
 
 
 @group.command(
@@ -100,7 +102,7 @@ def unset(keys: tuple[str, ...], as_json: bool) -> None:
         print_json({"unset": list(keys)})
     else:
         print("\n".join(f"{key} is no longer set" for key in keys), flush=True)
-        _say_how_it_counts(own_home())
+        _say_how_it_counts(own_home(), [each for key in keys for each in _named_by(key)])
 
 
 @group.command(
@@ -158,10 +160,22 @@ def _apply(edits: list[Edit], *, based_on: str | None = None) -> None:
     ConfigWriter(home.config, SCHEMA, user_home=user_home(os.environ)).apply(edits, based_on=based_on)
 
 
-def _say_how_it_counts(home: Home) -> None:
+def _say_how_it_counts(home: Home, changed: list[Setting]) -> None:
     """A daemon that runs goes on with the settings it has read; without one there is nothing to say."""
+    verb = "restart" if any(each.needs_restart for each in changed) else "reload"
     with contextlib.suppress(FermixError), open_connection(home.socket, timeout_s=0.5):
-        say("It counts after: fermix restart")
+        say(f"It counts after: fermix {verb}")
+
+
+def _named_by(key: str) -> Sequence[Setting]:
+    """The setting a key names, or all of the table it names; none for a table of tables."""
+    section = SCHEMA.section_at(tuple(key.split(".")))
+    if section is not None:
+        return section.settings
+    try:
+        return [SCHEMA.locate(key).setting]
+    except SettingUnknown:
+        return []
 
 
 def _stands_in(document: dict[str, object], key: str) -> bool:

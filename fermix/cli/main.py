@@ -21,6 +21,7 @@ COMMANDS = {
     "help": "fermix.cli.help:command",
     "logs": "fermix.cli.logs:command",
     "models": "fermix.cli.models:group",
+    "reload": "fermix.cli.reload:command",
     "restart": "fermix.cli.lifecycle:restart",
     "run": "fermix.cli.run:command",
     "secrets": "fermix.cli.secrets:group",

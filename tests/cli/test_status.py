@@ -38,17 +38,6 @@ def test_status_says_what_is_not_well(fermix: Any, daemon: Any) -> None:
     assert "other" not in shown
 
 
-def test_changed_setting_says_what_a_running_daemon_needs(fermix: Any, daemon: Any) -> None:
-    changed = fermix("config", "set", "gateway.running_turns", "3")
-    taken_out = fermix("config", "unset", "gateway.running_turns")
-    daemon.close()
-    alone = fermix("config", "set", "gateway.running_turns", "4")
-
-    assert [each.exit_code for each in (changed, taken_out, alone)] == [0, 0, 0]
-    assert changed.stderr == taken_out.stderr == "It counts after: fermix restart\n"
-    assert alone.stderr == ""
-
-
 def test_status_as_json_is_what_the_daemon_said(fermix: Any, daemon: Any) -> None:
     assert json.loads(fermix("status", "--json").stdout) == status()
 

@@ -1,0 +1,56 @@
+"""`fermix reload`: the running daemon takes up what changed in config.toml."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from fermix.cli.options import examples, json_option, own_home, print_json
+from fermix.cli.terminal import say
+from fermix.cli.waiting import Waiting
+from fermix.errors import DeadlineExceeded
+from fermix.ipc.client import Result, open_connection
+from fermix.paths import Home
+
+TIMEOUT_S = 90.0
+"""Longer than one reload waits for another."""
+_LOOK_S = 0.1
+
+
+@click.command(epilog=examples("fermix reload", "fermix reload --json"))
+@json_option
+def command(as_json: bool) -> None:
+    """Have the running daemon take up changed settings.
+
+    Answers on their way are not cut: they end with the settings they began with. What cannot change in a
+    running daemon is named, it waits for `fermix restart`. A bad config.toml changes nothing.
+    """
+    outcome = _reload(own_home(), is_silent=as_json)
+    if as_json:
+        print_json(outcome)
+        return
+    applied, waiting = outcome.get("applied") or [], outcome.get("needs_restart") or []
+    if not applied and not waiting:
+        print("Nothing changed in config.toml.")
+    if applied:
+        print(f"Applied: {', '.join(applied)}", flush=True)
+    if waiting:
+        print(f"Changed, but needs a restart: {', '.join(waiting)}", flush=True)
+        say("It counts after: fermix restart")
+
+
+def _reload(home: Home, *, is_silent: bool) -> dict[str, Any]:
+    """What the daemon took up. Raises: what it says of a bad file, NotRunning, DeadlineExceeded."""
+    deadline_s = time.monotonic() + TIMEOUT_S
+    with open_connection(home.socket) as connection, Waiting("reloading", is_silent=is_silent) as waiting:
+        stream = connection.stream("reload", {}, TIMEOUT_S)
+        while time.monotonic() < deadline_s:
+            answer = stream.read(_LOOK_S)
+            if isinstance(answer, Result):
+                return answer.data
+            waiting.tick()
+    raise DeadlineExceeded(
+        f"The daemon did not come to an end with 'reload' within {TIMEOUT_S:g} s.", hint="fermix logs -n 20"
+    )
