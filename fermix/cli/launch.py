@@ -9,11 +9,11 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from fermix.cli.log_file import read_from, tail_position
 from fermix.cli.waiting import Waiting
-from fermix.errors import FermixError, NotRunning, OwnerError
+from fermix.errors import FermixError, OwnerError
 from fermix.ipc.client import open_connection
 from fermix.paths import Home
 from fermix.process.program import own_command, own_variables
@@ -21,20 +21,57 @@ from fermix.process.program import own_command, own_variables
 START_TIMEOUT_S = 60.0
 """Longest a daemon may take until it answers: a cold cache and a recovery after a crash included."""
 
+COMES_AND_GOES = ("not_running", "daemon_lost", "deadline", "not_ready", "starting")
+"""How a daemon that is not there yet, or not any more, answers."""
+
 _PAUSE_S = 0.05
 _TAKE_BACK_S = 2.0
 _LEAST_ROOM_BYTES = 65_536
 _LOG_LINES = 8
 
 
+class Start(Protocol):
+    """A daemon on its way up."""
+
+    @property
+    def log(self) -> Path:
+        """Where it writes what keeps it from starting."""
+        ...
+
+    @property
+    def log_position(self) -> int:
+        """Where its own lines begin."""
+        ...
+
+    def ending(self) -> str | None:
+        """How it ended, in words; None while it may still come."""
+        ...
+
+    def give_way(self, status: dict[str, Any]) -> None:
+        """Another one may have been ready first: take this one back if so."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """A daemon on its way up."""
+    """A process of this command's own making."""
 
     process: subprocess.Popen[bytes]
     log: Path
     log_position: int
-    """Where its own lines begin."""
+
+    def ending(self) -> str | None:
+        exit_code = self.process.poll()
+        if exit_code is None:
+            return None
+        return f"exit code {exit_code}" if exit_code >= 0 else f"signal {-exit_code}"
+
+    def give_way(self, status: dict[str, Any]) -> None:
+        """Left alone, a daemon that lost the race might still win it when the other one stops."""
+        if status.get("arbiter_pid") != self.process.pid:
+            self.process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(_TAKE_BACK_S)
 
 
 def launch(home: Home, *words: str) -> Launched:
@@ -74,9 +111,7 @@ def _reason(exc: OSError) -> str:
     return f"'{exc.filename}' is not a folder" if isinstance(exc, FileExistsError) else str(exc.strerror)
 
 
-def wait_until_ready(
-    home: Home, launched: Launched, waiting: Waiting, *, timeout_s: float
-) -> dict[str, Any]:
+def wait_until_ready(home: Home, launched: Start, waiting: Waiting, *, timeout_s: float) -> dict[str, Any]:
     """The daemon's status as soon as it is ready.
 
     Another daemon that was started at the same moment and took the lease is as good.
@@ -88,21 +123,13 @@ def wait_until_ready(
         waiting.tick()
         status = _status(home)
         if status is not None and status.get("state") != "starting":
-            if status.get("arbiter_pid") != launched.process.pid:
-                _take_back(launched.process)
+            launched.give_way(status)
             return status
-        exit_code = launched.process.poll()
-        if exit_code is not None and status is None and not _is_leased(home):
-            raise _start_failed(f"The daemon ended while it started ({_ending(exit_code)}).", launched)
+        ending = launched.ending()
+        if ending is not None and status is None and not _is_leased(home):
+            raise _start_failed(f"The daemon ended while it started ({ending}).", launched)
         time.sleep(_PAUSE_S)
     raise _start_failed(f"The daemon was not ready within {timeout_s:.3g} s.", launched)
-
-
-def _take_back(process: subprocess.Popen[bytes]) -> None:
-    """End a daemon that lost the race; left alone it might still win it when the other one stops."""
-    process.terminate()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(_TAKE_BACK_S)
 
 
 def _status(home: Home) -> dict[str, Any] | None:
@@ -110,10 +137,8 @@ def _status(home: Home) -> dict[str, Any] | None:
     try:
         with open_connection(home.socket, timeout_s=1.0) as connection:
             return connection.call("status", {}, 1.0)
-    except NotRunning:
-        return None
     except FermixError as error:
-        if error.code in ("daemon_lost", "deadline", "starting"):
+        if error.code in COMES_AND_GOES:
             return None
         raise
 
@@ -132,11 +157,7 @@ def _is_leased(home: Home) -> bool:
     return any(f":{inode} " in line and "FLOCK" in line for line in locks.splitlines())
 
 
-def _ending(exit_code: int) -> str:
-    return f"exit code {exit_code}" if exit_code >= 0 else f"signal {-exit_code}"
-
-
-def _start_failed(message: str, launched: Launched) -> OwnerError:
+def _start_failed(message: str, launched: Start) -> OwnerError:
     """The daemon's own words and hint for it where it had some, else the last lines of its log."""
     lines = [line for line in read_from(launched.log, launched.log_position) if line.strip()]
     spoken = [number for number, line in enumerate(lines) if line.startswith("fermix: ")]

@@ -10,15 +10,25 @@ from typing import Any
 
 import click
 
-from fermix.cli.launch import START_TIMEOUT_S, launch, wait_until_ready
+from fermix.cli.launch import COMES_AND_GOES, START_TIMEOUT_S, Start, launch, wait_until_ready
 from fermix.cli.options import examples, json_option, own_home, print_json
-from fermix.cli.status_report import main_pid
+from fermix.cli.status_report import main_pid, service_facts
 from fermix.cli.terminal import say
+from fermix.cli.unit import manager_of, refuse_inside, start_unit
 from fermix.cli.waiting import Waiting
-from fermix.errors import DaemonLost, DeadlineExceeded, NotRunning, OwnerError
+from fermix.errors import (
+    DaemonLost,
+    DeadlineExceeded,
+    FermixError,
+    ManagerUnreachable,
+    NotRunning,
+    OwnerError,
+    ServiceError,
+)
 from fermix.ipc.client import Connection, open_connection
 from fermix.paths import Home
 from fermix.process.proc import look
+from fermix.setup.service.manager import UnitState
 
 STOP_TIMEOUT_S = 60.0
 _ANSWER_TIMEOUT_S = 5.0
@@ -43,11 +53,11 @@ force_option = click.option(
 def start(as_json: bool) -> None:
     """Start the daemon in the background; does nothing when it runs."""
     home = own_home()
-    status = _status(home)
+    status = status_of(home)
     if status is not None and status.get("mode") != "private":
-        _print_running(status, "already running", as_json)
+        print_running(home, status, "already running", as_json)
         return
-    _print_running(_start(home, as_json), "running", as_json)
+    print_running(home, bring_up(home, as_json), "running", as_json)
 
 
 @click.command(epilog=examples("fermix stop", "fermix stop --timeout 5 --force"))
@@ -59,9 +69,13 @@ def stop(timeout_s: float, force: bool, as_json: bool) -> None:
 
     Exit status 3 when it does not run.
     """
-    pid = _stop(own_home(), timeout_s, force=force, as_json=as_json)
+    home = own_home()
+    refuse_inside(home, "stop")
+    pid = bring_down(home, timeout_s, force=force, as_json=as_json)
     if as_json:
         print_json({"stopped": True, "pid": pid})
+    elif pid is None:
+        print("fermix: stopped (it waited to be started again)")
     else:
         print(f"fermix: stopped (pid {pid})")
 
@@ -73,33 +87,49 @@ def stop(timeout_s: float, force: bool, as_json: bool) -> None:
 def restart(timeout_s: float, force: bool, as_json: bool) -> None:
     """Stop the daemon if it runs, then start it."""
     home = own_home()
+    refuse_inside(home, "restart")
     with contextlib.suppress(NotRunning):  # what is asked for is a running daemon
-        _stop(home, timeout_s, force=force, as_json=as_json)
-    _print_running(_start(home, as_json), "running", as_json)
+        bring_down(home, timeout_s, force=force, as_json=as_json)
+    print_running(home, bring_up(home, as_json), "running", as_json)
 
 
-def _status(home: Home) -> dict[str, Any] | None:
-    """What the daemon says of itself; None when none runs."""
+def status_of(home: Home) -> dict[str, Any] | None:
+    """What the daemon says of itself; None when none runs, or one is still on its way up."""
     try:
         with open_connection(home.socket) as connection:
             return connection.call("status", {}, _ANSWER_TIMEOUT_S)
-    except (NotRunning, DaemonLost):
-        return None
+    except FermixError as error:
+        if error.code in COMES_AND_GOES:
+            return None
+        raise
 
 
-def _start(home: Home, as_json: bool) -> dict[str, Any]:
-    """Start a full daemon, a private one gives way to it; its status.
+def bring_up(home: Home, as_json: bool) -> dict[str, Any]:
+    """Start a full daemon, through its unit where one is installed; its status.
 
-    Raises: OwnerError (`start_failed`) with the last lines of its log.
+    A private daemon gives way to it. One that is warming up already is waited for.
+    Raises: OwnerError (`start_failed`) with the last lines of its log, ManagerRefused.
     """
     with Waiting("starting fermix", is_silent=as_json) as waiting:
         _end_private(home, waiting)
-        launched = launch(home)
-        return wait_until_ready(home, launched, waiting, timeout_s=START_TIMEOUT_S)
+        started = _begin(home, as_json)
+        return wait_until_ready(home, started, waiting, timeout_s=START_TIMEOUT_S)
+
+
+def _begin(home: Home, as_json: bool) -> Start:
+    manager = manager_of(home)
+    if manager is None:
+        return launch(home)
+    try:
+        return start_unit(home, manager)
+    except ManagerUnreachable as error:
+        if not as_json:
+            say(f"fermix: {error.message} It is started without its service.")
+        return launch(home)
 
 
 def _end_private(home: Home, waiting: Waiting) -> None:
-    status = _status(home)
+    status = status_of(home)
     if status is None or status.get("mode") != "private":
         return
     with open_connection(home.socket) as connection:
@@ -108,15 +138,26 @@ def _end_private(home: Home, waiting: Waiting) -> None:
     _wait_until_gone(pid, time.monotonic() + STOP_TIMEOUT_S, waiting)
 
 
-def _stop(home: Home, timeout_s: float, *, force: bool, as_json: bool) -> int:
-    """Stop the daemon; the process that is gone.
+def bring_down(home: Home, timeout_s: float, *, force: bool, as_json: bool) -> int | None:
+    """Stop the daemon, through its unit where it runs from one; the process that is gone.
 
+    None when the service manager waited to start it again.
     Raises: NotRunning, OwnerError (`stop_timeout`).
     """
     deadline = time.monotonic() + timeout_s
-    with open_connection(home.socket) as connection:
-        pid = connection.peer_pid()
-        _ask_to_stop(connection, pid, as_json)
+    pid: int | None
+    try:
+        with open_connection(home.socket) as connection:
+            pid = connection.peer_pid()
+            if _stop_unit(home, pid) is None:
+                _ask_to_stop(connection, pid, as_json)
+    except NotRunning:
+        state = _stop_unit(home, None)
+        if state is None:
+            raise
+        pid = state.main_pid
+    if pid is None:
+        return None
     with Waiting("stopping fermix", is_silent=as_json) as waiting:
         if _wait_until_gone(pid, deadline, waiting):
             return pid
@@ -133,6 +174,27 @@ def _stop(home: Home, timeout_s: float, *, force: bool, as_json: bool) -> int:
         os.kill(pid, signal.SIGKILL)
         _wait_until_gone(pid, time.monotonic() + _ANSWER_TIMEOUT_S, waiting)
     return pid
+
+
+def _stop_unit(home: Home, pid: int | None) -> UnitState | None:
+    """Tell the service manager to stop the unit if it runs as `pid`, or at all; how the unit was.
+
+    None when it is not the unit that runs, or when the manager may not be told: asked over its socket
+    the daemon ends cleanly, and that is not restarted.
+    """
+    manager = manager_of(home)
+    if manager is None:
+        return None
+    try:
+        state = manager.state()
+        if not state.is_up or (pid is not None and pid != state.main_pid):
+            return None
+        manager.stop()
+    except ServiceError:
+        if pid is None:
+            raise
+        return None
+    return state
 
 
 def _ask_to_stop(connection: Connection, pid: int, as_json: bool) -> None:
@@ -163,8 +225,11 @@ def _is_alive(pid: int) -> bool:
     return found is not None and not found.is_zombie
 
 
-def _print_running(status: dict[str, Any], word: str, as_json: bool) -> None:
+def print_running(home: Home, status: dict[str, Any], word: str, as_json: bool) -> None:
+    """Say which daemon runs, and whether a service does it."""
+    service = service_facts(home, status)
     if as_json:
-        print_json(status)
-    else:
-        print(f"fermix: {word} (pid {main_pid(status)}, version {status.get('version')})")
+        print_json({**status, **({"service": service} if service else {})})
+        return
+    how = f" as the {service['scope']} service" if service and service["runs_it"] else ""
+    print(f"fermix: {word}{how} (pid {main_pid(status)}, version {status.get('version')})")

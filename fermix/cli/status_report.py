@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from fermix import __version__
 from fermix.cli.terminal import escaped, paint, print_json
+from fermix.errors import NotRunning
 from fermix.ipc.client import open_connection
 from fermix.paths import Home
+from fermix.setup.service.places import UNIT_NAME, find_installed
 
 _TIMEOUT_S = 5.0
 
@@ -18,8 +22,10 @@ def report(home: Home, *, as_json: bool) -> None:
 
     Raises: NotRunning, and what else keeps it from answering.
     """
-    with open_connection(home.socket, timeout_s=_TIMEOUT_S) as connection:
-        status = connection.call("status", {}, _TIMEOUT_S)
+    status = _ask(home)
+    service = service_facts(home, status)
+    if service is not None:
+        status = {**status, "service": service}
     if as_json:
         print_json(status)
     else:
@@ -31,6 +37,40 @@ def report(home: Home, *, as_json: bool) -> None:
         print("  try: fermix restart", file=sys.stderr)
 
 
+def _ask(home: Home) -> dict[str, Any]:
+    try:
+        with open_connection(home.socket, timeout_s=_TIMEOUT_S) as connection:
+            return connection.call("status", {}, _TIMEOUT_S)
+    except NotRunning as error:
+        found = find_installed(home.root, os.environ)
+        if found is None:
+            raise
+        told = f"The daemon is not running; its {found.place.scope} service is '{found.place.unit}'."
+        raise NotRunning(told, hint=error.hint) from error
+
+
+def service_facts(home: Home, status: dict[str, Any]) -> dict[str, Any] | None:
+    """What the home's unit is to the running daemon; None when no unit is installed. Reads files only."""
+    found = find_installed(home.root, os.environ)
+    if found is None:
+        return None
+    return {
+        "scope": found.place.scope.value,
+        "unit": str(found.place.unit),
+        "enabled": os.path.lexists(found.place.link),
+        "runs_it": _is_of_unit(status.get("arbiter_pid")),
+    }
+
+
+def _is_of_unit(pid: object) -> bool:
+    """Whether a process is in the unit's control group."""
+    try:
+        groups = Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return f"/{UNIT_NAME}" in groups
+
+
 def described(status: dict[str, Any]) -> list[str]:
     """A status in words, one fact per line."""
     state = {"ready": "running", None: "running"}.get(status.get("state"), str(status.get("state")))
@@ -40,6 +80,7 @@ def described(status: dict[str, Any]) -> list[str]:
         "home": status.get("home"),
         "mode": "private, leaves when idle" if status.get("mode") == "private" else None,
         "http": f"http://{status['http']}" if status.get("http") else None,
+        "service": _service(status.get("service")),
         "model": _model(status.get("provider")),
         "turns": _turns(status.get("turns")),
         "parts": _parts(status.get("children")),
@@ -70,6 +111,15 @@ def _model(provider: object) -> str | None:
     if not isinstance(provider, dict):
         return None
     return " / ".join(str(provider[key]) for key in ("name", "model") if provider.get(key)) or None
+
+
+def _service(service: object) -> str | None:
+    if not isinstance(service, dict):
+        return None
+    starts = {"user": "starts at login", "system": "starts at boot"}.get(str(service.get("scope")), "")
+    enabled = starts if service.get("enabled") else "not enabled"
+    runs = "" if service.get("runs_it") else ", this daemon was not started by it"
+    return f"{service.get('scope')} service, {enabled}{runs}"
 
 
 def _turns(turns: object) -> str | None:

@@ -110,9 +110,14 @@ def find_installed(home: Path, environment: Mapping[str, str], root: Path = Path
     """The unit that serves this home, the user's before the system's; None when there is none."""
     for scope in Scope:
         found = installed_at(place_of(scope, environment, root))
-        if found is not None and found.home == home:
+        if found is not None and found.home is not None and is_same(found.home, home):
             return found
     return None
+
+
+def is_same(one: Path, other: Path) -> bool:
+    """Whether two names lead to one folder, which need not be there."""
+    return one == other or os.path.realpath(one) == os.path.realpath(other)
 
 
 def home_of(text: str) -> Path | None:

@@ -16,7 +16,7 @@ from fermix.setup.service.environment_file import environment_text, is_untouched
 from fermix.setup.service.files import make_folders, remove, remove_empty, write_link, write_whole
 from fermix.setup.service.namespaces import reason_against
 from fermix.setup.service.owner import Owner, acting_as
-from fermix.setup.service.places import Installed, Place, Scope, installed_at
+from fermix.setup.service.places import Installed, Place, Scope, installed_at, is_same
 from fermix.setup.service.systemd import UnitFacts, folders_made, unit_text
 
 _CONFINED = "\nPrivateUsers=yes\n"
@@ -139,15 +139,14 @@ class Service:
         self._check_rights()
         found = self.find()
         removed, kept = [], list(self.place.drop_ins)
-        with acting_as(self.owner):
+        with self._as_owner():
             if self._environment_is_untouched():
                 if remove(self.environment_file):
                     removed.append(self.environment_file)
             elif self.environment_file.exists():
                 kept.append(self.environment_file)
         removed += [path for path in (self.place.link, self.place.unit) if remove(path)]
-        with acting_as(self.owner) if self.place.scope is Scope.USER else contextlib.nullcontext():
-            remove_empty(folders_made(found.text))
+        remove_empty(folders_made(found.text))
         return Removal(tuple(removed), tuple(kept))
 
     def look(self) -> Look:
@@ -156,7 +155,7 @@ class Service:
         Raises: ServiceMissing, ServiceForeign.
         """
         found = self.find()
-        with acting_as(self.owner):
+        with self._as_owner():
             has_environment_file = self.environment_file.exists()
         return Look(
             installed=found,
@@ -176,7 +175,7 @@ class Service:
                 f"'{self.place.unit}' was not written by fermix; it is left as it is.",
                 hint=f"mv {unit} {unit}.old",
             )
-        if found.home != self._facts.home:
+        if found.home is None or not is_same(found.home, self._facts.home):
             raise ServiceForeign(
                 f"'{self.place.unit}' serves the home '{found.home}', not '{self._facts.home}'.",
                 hint=f"FERMIX_HOME={shlex.quote(str(found.home))} fermix service uninstall",
@@ -210,15 +209,16 @@ class Service:
                 f"The program '{program}' is gone or cannot be run.", hint=f"ls -l {program}"
             )
 
+    def _as_owner(self) -> contextlib.AbstractContextManager[None]:
+        """Below a throw-away root nobody else has a say, and nobody else may write."""
+        return acting_as(self.owner) if self.place.is_real else contextlib.nullcontext()
+
     def _write_home(self) -> tuple[str, ...]:
-        home = self.place.on_disk(self._facts.home)
-        if not self.place.is_real:
-            return make_folders(home, 0o700)
-        with acting_as(self.owner):
-            return make_folders(home, 0o700)
+        with self._as_owner():
+            return make_folders(self.place.on_disk(self._facts.home), 0o700)
 
     def _write_environment(self) -> bool:
-        with acting_as(self.owner):
+        with self._as_owner():
             if os.path.lexists(self.environment_file):
                 return False
             write_whole(self.environment_file, environment_text(self._passed_on()), 0o600)
