@@ -25,10 +25,13 @@ COMMANDS = {
     "restart": "fermix.cli.lifecycle:restart",
     "run": "fermix.cli.run:command",
     "secrets": "fermix.cli.secrets:group",
+    "service": "fermix.cli.service:group",
     "sessions": "fermix.cli.sessions:group",
+    "setup": "fermix.cli.setup:command",
     "start": "fermix.cli.lifecycle:start",
     "status": "fermix.cli.status:command",
     "stop": "fermix.cli.lifecycle:stop",
+    "tokens": "fermix.cli.tokens:group",
     "version": "fermix.cli.version:command",
 }
 """Every command and where it is; a module is imported when its command is named."""

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from gevent.lock import BoundedSemaphore
 
 from fermix import __version__, events
+from fermix.auth.tokens import Tokens
 from fermix.capabilities.tool import Tool
 from fermix.clock import SystemClock
 from fermix.daemon.launch import Placement
@@ -61,6 +62,7 @@ class Runtime:
                 home=placement.home,
                 environment=placement.environment,
                 control=placement.control,
+                has_http=placement.http is not None,
                 clock=self._clock,
                 redactor=redactor,
                 tools=tools,
@@ -154,6 +156,10 @@ class Runtime:
         if self._parts.gateway is None:
             raise NotReady("fermix is starting and takes no messages yet.", hint="fermix status")
         return self._parts.desk
+
+    def tokens(self) -> Tokens:
+        """Who may come in over HTTP."""
+        return self._parts.tokens
 
     def status(self) -> Mapping[str, object]:
         """What `fermix status` shows."""

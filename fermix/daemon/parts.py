@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 from typing import cast
 
 from fermix import events
+from fermix.auth.tokens import Tokens
 from fermix.capabilities.context import ToolContext
 from fermix.capabilities.effects import Effect, Effects, keep_out_of_home, keep_out_of_proc
 from fermix.capabilities.registry import Registry
@@ -26,6 +27,7 @@ from fermix.daemon.folders import folder_of, root_of
 from fermix.daemon.methods.daemon import DaemonMethods
 from fermix.daemon.methods.provider import ProviderMethods
 from fermix.daemon.methods.sessions import SessionMethods
+from fermix.daemon.methods.tokens import TokenMethods
 from fermix.daemon.methods.turns import TurnMethods
 from fermix.daemon.reload import LiveSettings, Outcome, Step
 from fermix.daemon.removals import Removals
@@ -64,6 +66,7 @@ class Surroundings:
     home: Home
     environment: Mapping[str, str]
     control: socket.socket
+    has_http: bool
     clock: Clock
     redactor: Redactor
     tools: tuple[Tool, ...]
@@ -83,6 +86,7 @@ class WorkerParts:
     def __init__(self, around: Surroundings) -> None:
         self._around = around
         self.pool = ThreadPool(FILE_THREADS)
+        self.tokens = Tokens(around.home, clock=around.clock, pool=self.pool, know=around.redactor.add)
         self.ledger = GroupLedger(around.home.groups)
         self.db: Database
         self.commands: CommandHost
@@ -193,7 +197,7 @@ class WorkerParts:
         eraser = Eraser(
             db, queue=gateway.queue, turns=turns, inbox=inbox, files=removals, now_ms=clock.now_ms
         )
-        removals.recover(eraser.was_deleted)
+        eraser.recover()
         blobs = Blobs(around.home, clock=clock, pool=self.pool)
         self.pool.run(blobs.sweep, timeout_s=60.0)
         self.desk = Desk(
@@ -212,10 +216,13 @@ class WorkerParts:
     def start_control(self) -> Child:
         """The control socket's server, on the listener that outlives this worker."""
         around = self._around
+        if around.has_http:
+            self.tokens.prepare()
         groups = (
             DaemonMethods(status=around.status, stop=around.stop, reload=around.reload),
             TurnMethods(self.desk),
             SessionMethods(self.desk),
+            TokenMethods(self.tokens),
             ProviderMethods(
                 provider=lambda: self.provider,
                 settings=lambda: around.settings,

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from fermix import __version__, native
+from fermix.auth.devices import DeviceTokens
 from fermix.config.home import prepare_home
 from fermix.daemon.app import Runtime
 from fermix.daemon.arbiter import DaemonArbiter
@@ -26,6 +27,8 @@ from fermix.ipc.client import open_connection
 from fermix.paths import Home
 from fermix.telemetry.logs import start_logs
 from fermix.telemetry.terminal import is_watched, occupy_standard_descriptors, tell
+from fermix.web import exposure
+from fermix.web.settings import HttpSettings
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +80,8 @@ def _prepare(
     """Everything that can be refused, in an order in which a refused start changes nothing."""
     prepare_home(home)
     settings = load_settings(home, environment)
+    if mode is Mode.FULL:
+        _check_exposure(home, settings.http)
     lease = Lease(home.lease)
     lease.take(
         mode,
@@ -103,6 +108,14 @@ def _prepare(
     return Launch(
         home, mode, environment, LiveSettings(settings), logs, control, http, make_runtime, places
     )
+
+
+def _check_exposure(home: Home, http: HttpSettings) -> None:
+    """Raises: ConfigError when others could reach the daemon and it could not tell who they are."""
+    devices = 0 if exposure.is_loopback(http.host) else len(DeviceTokens(home.tokens).all())
+    problem = exposure.problem(http, device_tokens=devices)
+    if problem is not None:
+        raise problem
 
 
 def _ask_to_leave(home: Home, holder: Holder) -> None:

@@ -18,6 +18,7 @@ from gevent.server import StreamServer
 from gunicorn.workers.ggevent import GeventWorker
 
 from fermix import __version__, native
+from fermix.auth.tokens import Tokens
 from fermix.daemon.connections import Connections
 from fermix.daemon.endings import BOOT_FAILED, FAILED, last_words, status_of
 from fermix.daemon.launch import Launch, RuntimePort
@@ -30,6 +31,8 @@ from fermix.telemetry.logs import change_logs
 from fermix.web.app import build_app
 from fermix.web.health import DaemonState, HealthReport
 from fermix.web.port import DeskPort
+from fermix.web.serving import Serving
+from fermix.web.tls import Tls
 
 log = logging.getLogger(__name__)
 
@@ -148,14 +151,22 @@ class RuntimeWorker(GeventWorker):
             raise NotReady("fermix is starting and takes no messages yet.", hint="fermix status")
         return self._runtime.desk()
 
-    def timeout_ctx(self) -> Any:
-        quietly: Any = False
-        return gevent.Timeout(self.launch.settings.http.idle_s, quietly)
+    def tokens(self) -> Tokens:
+        if self._runtime is None or not self._is_ready:
+            raise NotReady("fermix is starting and lets nobody in yet.", hint="fermix status")
+        return self._runtime.tokens()
 
     def _serve(self, listener: socket.socket) -> HttpServer:
         listener.setblocking(True)
-        connections = Connections(self.launch.settings.http.connections)
-        server = StreamServer(listener, handle=partial(self.handle, listener), spawn=connections)
+        http = self.launch.settings.http
+        serving = Serving(
+            self.wsgi,
+            config=self.cfg,
+            settings=lambda: self.launch.settings.http,
+            tls=Tls(http.tls_certificate, http.tls_key) if http.tls_certificate and http.tls_key else None,
+        )
+        connections = Connections(http.connections)
+        server = StreamServer(listener, handle=partial(serving.handle, listener), spawn=connections)
         server.start()
         return HttpServer(server, connections)
 

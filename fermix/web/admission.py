@@ -21,13 +21,16 @@ _TOKEN_PARAMETERS = frozenset({"token", "access_token", "api_key", "apikey", "ap
 _HOW = "Send it as the header: Authorization: Bearer TOKEN"
 
 
-def check_names(headers: Mapping[str, str], settings: HttpSettings) -> None:
+def check_names(headers: Mapping[str, str], settings: HttpSettings, own_address: str = "") -> None:
     """Raises: Refused unless Host, and Origin if there is one, are names of this very server.
 
     A page of another site can reach loopback through DNS rebinding or plain cross-site requests: the
-    first shows in Host, the second in Origin.
+    first shows in Host, the second in Origin. `own_address` is the one the client really connected to,
+    which no name that was rebound can be.
     """
     names = _LOOPBACK_NAMES | {settings.host.lower()} | {name.lower() for name in settings.names}
+    if own_address:
+        names |= {own_address}
     host = _host_name("//" + headers.get("host", ""))
     if host not in names:
         raise Refused(

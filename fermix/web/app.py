@@ -76,19 +76,27 @@ class _FrontDesk:
         try:
             settings, headers = self._settings(), _headers(environ)
             raw_uri = str(environ.get("RAW_URI") or environ.get("REQUEST_URI") or "/")
-            check_names(headers, settings)
+            link = environ.get(links.KEY) or Link()
+            check_names(headers, settings, link.own_address())
             check_no_token_in(raw_uri, headers.get("cookie", ""))
             route, path = self._route(environ["REQUEST_METHOD"], raw_uri)
-            call = self._admit(route, path, environ, headers, settings)
+            call = self._admit(route, path, environ, headers, settings, link)
             return _response(route.answer(call))
         except FermixError as error:
-            return _refusal(error, route.shape_error if route else body_of)
+            return _refusal(error, self._shape(route, environ))
         except (
             Exception
         ):  # the boundary of a request: a fault of one must not end its connection in silence
             log.exception("A request to %s failed", route.path if route else "no route")
             broken = OwnerError("fermix failed inside; its log says why.", hint="fermix logs")
-            return _refusal(broken, route.shape_error if route else body_of)
+            return _refusal(broken, self._shape(route, environ))
+
+    def _shape(self, route: Route | None, environ: Environ) -> Callable[[FermixError], object]:
+        """How a refusal is told: as the route has it, or those beside it when there is none."""
+        beside = "/" + str(environ.get("PATH_INFO", "")).lstrip("/").partition("/")[0] + "/"
+        candidates = (each for each in self._routes if f"{each.path}/".startswith(beside))
+        found = route or next(candidates, None)
+        return found.shape_error if found is not None else body_of
 
     def _route(self, method: str, raw_uri: str) -> tuple[Route, Mapping[str, str]]:
         segments = segments_of(raw_uri.partition("?")[0].partition("#")[0])
@@ -109,6 +117,7 @@ class _FrontDesk:
         environ: Environ,
         headers: Mapping[str, str],
         settings: HttpSettings,
+        link: Link,
     ) -> Call:
         """The request, checked in an order in which a stranger learns and costs least."""
         grant = None
@@ -120,7 +129,6 @@ class _FrontDesk:
         if route.needs_token and grant is None:
             raise token_missing()
         query = _query(route, str(environ.get("QUERY_STRING", "")))
-        link = environ.get(links.KEY) or Link()
         takes_body = route.request is not None or route.takes_bytes
         if route.request is not None:
             check_json(headers.get("content-type", ""))

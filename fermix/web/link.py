@@ -37,6 +37,13 @@ class Link:
         except OSError:
             return False
 
+    def own_address(self) -> str:
+        """The address of this machine that the client connected to; empty when unknown."""
+        try:
+            return str(self.sock.getsockname()[0]).partition("%")[0] if self.sock is not None else ""
+        except OSError:
+            return ""
+
     def on_sent(self, act: Callable[[], object]) -> None:
         """Do this once the answer's last byte was handed to a client that was there."""
         self._on_sent.append(act)

@@ -13,6 +13,7 @@ from fermix.conversations import ConversationSummary, ExportPage, StoredMessage
 from fermix.gateway.erase import Erased
 from fermix.gateway.inbox import InboxEntry
 from fermix.gateway.watch import TurnLog
+from fermix.messages import ChatMessage
 from fermix.trust import OPERATOR_ATTENDED, Standing
 from fermix.web.health import HealthReport
 
@@ -47,6 +48,10 @@ class DeskPort(Protocol):
     def submit(
         self, words: Words, *, sender_id: str, at_most: Standing = OPERATOR_ATTENDED
     ) -> InboxEntry: ...
+
+    def known(self, client_id: str) -> InboxEntry | None: ...
+
+    def seed(self, session: str, messages: Sequence[ChatMessage]) -> None: ...
 
     def turn(self, turn_id: str) -> InboxEntry: ...
 

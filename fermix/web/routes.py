@@ -94,15 +94,15 @@ class Answer:
 class Stream:
     """Pieces sent as they come; closed however it ends."""
 
-    media_type = EVENTS
-
     def __init__(
         self,
         pieces: Iterator[bytes],
         *,
+        media_type: str = EVENTS,
         on_close: Callable[[], None] = lambda: None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
+        self.media_type = media_type
         self.headers: Mapping[str, str] = headers or {}
         self._pieces = pieces
         self._on_close = on_close

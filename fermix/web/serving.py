@@ -78,6 +78,8 @@ class Serving:
             self._leave(client)
         except OSError as error:  # of TLS too
             log.debug("A client is gone: %s", error)
+        except Exception:  # the boundary of a connection: what was sent of an answer must not look whole
+            log.exception("An answer was cut off")
         finally:
             self._open -= 1
             client.close()
