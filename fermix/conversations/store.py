@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -17,6 +17,7 @@ from fermix.messages import ChatMessage, ConversationKey, UserMessage
 
 StoredMessages = list[StoredMessage]  # the class below has a verb named `list`
 Rows = list[MessageRow]
+Columns = list[tuple[Any, ...]]  # Any: columns of many types
 
 _TITLE_LENGTH = 60
 _LAST_TEXT_LENGTH = 200
@@ -24,7 +25,7 @@ _LAST_TEXT_LENGTH = 200
 _decoder: msgspec.json.Decoder[ChatMessage] = msgspec.json.Decoder(ChatMessage)
 _encoder = msgspec.json.Encoder()
 
-_SUMMARIES = """
+_SUMMARY = """
     SELECT c.id, c.channel, c.chat_id, c.thread, c.title, c.created_ms, c.updated_ms, c.archived_ms,
         (SELECT count(*) FROM messages WHERE conversation_id = c.id),
         (SELECT substr(json_extract(body, '$.text'), 1, :length) FROM messages
@@ -32,12 +33,21 @@ _SUMMARIES = """
                 AND json_extract(body, '$.text') <> ''
             ORDER BY position DESC LIMIT 1)
     FROM conversations AS c
-    WHERE c.archived_ms IS NULL AND (:channel IS NULL OR c.channel = :channel)
+"""
+_SUMMARIES = f"""{_SUMMARY}
+    WHERE (c.archived_ms IS NOT NULL) = :is_archived AND (:channel IS NULL OR c.channel = :channel)
     ORDER BY c.updated_ms DESC, c.id DESC
     LIMIT :limit
 """
+_SUMMARY_OF = f"{_SUMMARY} WHERE c.channel = :channel AND c.chat_id = :chat_id AND c.thread = :thread"
+_PAGE = """
+    SELECT id, turn_id, position, body, created_ms FROM messages
+    WHERE conversation_id = ? AND position > ? ORDER BY position LIMIT ?
+"""
 
 _LAST_POSITION = "SELECT max(position) FROM messages WHERE conversation_id = ?"
+_GONE_ON = "UPDATE conversations SET updated_ms = ? WHERE id = ?"
+_SPOKEN = "UPDATE conversations SET updated_ms = ?, archived_ms = NULL WHERE id = ?"
 _APPEND = """
     INSERT INTO messages (id, conversation_id, turn_id, position, role, body, created_ms)
     VALUES (:id, :conversation_id, :turn_id, :position, :role, :body, :created_ms)
@@ -75,25 +85,73 @@ class ConversationStore:
         assert found is not None  # it was there or has just been made, in this very transaction
         return found
 
+    def seed(self, key: ConversationKey, messages: Sequence[ChatMessage]) -> None:
+        """Begin a conversation with what was said elsewhere; one that has begun stays as it is.
+
+        Durable when it returns: whole or not at all.
+        """
+        now_ms = self._clock.now_ms()
+
+        def work(connection: Connection) -> None:
+            conversation = self.open_within(connection, key, now_ms=now_ms)
+            if connection.native.execute(_LAST_POSITION, (conversation.id,)).fetchone()[0] is None:
+                self.append(connection, conversation.id, "", messages, now_ms)
+
+        self._db.write(work, durable=True)
+
     def find(self, key: ConversationKey) -> Conversation | None:
         """The conversation of `key`; None when nobody spoke there yet."""
         return self._db.read(lambda _: _find(key))
 
-    def list(self, channel: str | None, limit: int) -> list[ConversationSummary]:
-        """Conversations in use, the latest first; `channel` None means of every channel."""
-        parameters = {"channel": channel, "limit": max(0, limit), "length": _LAST_TEXT_LENGTH}
+    def list(
+        self, channel: str | None, limit: int, *, is_archived: bool = False
+    ) -> list[ConversationSummary]:
+        """Conversations in use, or those put away, the latest first; `channel` None means of every one."""
+        parameters = {"channel": channel, "limit": max(0, limit), "is_archived": is_archived}
+        return [_summary(columns) for columns in self._read_summaries(_SUMMARIES, parameters)]
 
-        def work(connection: Connection) -> list[tuple[Any, ...]]:  # Any: columns of many types
-            return connection.native.execute(_SUMMARIES, parameters).fetchall()
+    def summary(self, key: ConversationKey) -> ConversationSummary | None:
+        """The line of one conversation; None when nobody spoke there yet."""
+        parameters = {"channel": key.channel, "chat_id": key.chat_id, "thread": key.thread}
+        found = self._read_summaries(_SUMMARY_OF, parameters)
+        return _summary(found[0]) if found else None
 
-        return [
-            ConversationSummary(
-                conversation=_conversation(columns[:8]),
-                message_count=columns[8],
-                last_text=columns[9] or "",
-            )
-            for columns in self._db.read(work)
-        ]
+    def retitle(self, key: ConversationKey, title: str) -> bool:
+        """Give a conversation this title; False when there is no such conversation."""
+        return self._change("UPDATE conversations SET title = ?", title, key)
+
+    def archive(self, key: ConversationKey, *, is_archived: bool) -> bool:
+        """Put a conversation away, or take it back; False when there is no such conversation."""
+        archived_ms = self._clock.now_ms() if is_archived else None
+        return self._change("UPDATE conversations SET archived_ms = ?", archived_ms, key)
+
+    def page(
+        self, conversation_id: str, after_position: int, *, limit: int, size_chars: int
+    ) -> StoredMessages:
+        """Messages behind a position, in order: at most `limit`; all but the first within `size_chars`."""
+
+        def work(connection: Connection) -> StoredMessages:
+            found: StoredMessages = []
+            left = size_chars
+            for id, turn_id, position, body, created_ms in connection.native.execute(
+                _PAGE, (conversation_id, after_position, max(0, limit))
+            ):
+                left -= len(body)
+                if found and left < 0:
+                    break
+                found.append(
+                    StoredMessage(
+                        id=id,
+                        conversation_id=conversation_id,
+                        turn_id=turn_id,
+                        position=position,
+                        message=_decoder.decode(body),
+                        created_ms=created_ms,
+                    )
+                )
+            return found
+
+        return self._db.read(work)
 
     def append(
         self,
@@ -105,7 +163,8 @@ class ConversationStore:
     ) -> StoredMessages:
         """Store `messages` after the last one, inside a caller's `db.write`.
 
-        `now_ms`: when they were said; None means now. The first words of a person become the title.
+        `now_ms`: when they were said; None means now. The first words of a person become the title, and
+        later ones take a conversation back that was put away.
         """
         if not messages:
             return []
@@ -126,7 +185,7 @@ class ConversationStore:
         ]
         for one in stored:
             run(_APPEND, _columns(one))
-        run("UPDATE conversations SET updated_ms = ? WHERE id = ?", (now_ms, conversation_id))
+        run(_SPOKEN if isinstance(messages[0], UserMessage) else _GONE_ON, (now_ms, conversation_id))
         if last is None:
             run(
                 "UPDATE conversations SET title = ? WHERE id = ? AND title = ''",
@@ -180,6 +239,24 @@ class ConversationStore:
             return rows + list(older)
 
         return [_stored(row) for row in reversed(self._db.read(work))]
+
+    def _read_summaries(self, query: str, parameters: Mapping[str, object]) -> Columns:
+        def work(connection: Connection) -> Columns:
+            return connection.native.execute(query, {**parameters, "length": _LAST_TEXT_LENGTH}).fetchall()
+
+        return self._db.read(work)
+
+    def _change(self, statement: str, value: str | int | None, key: ConversationKey) -> bool:
+        row = (value, key.channel, key.chat_id, key.thread)
+        query = f"{statement} WHERE channel = ? AND chat_id = ? AND thread = ?"
+        changed: int = self._db.write(lambda connection: connection.native.execute(query, row).rowcount)
+        return changed > 0
+
+
+def _summary(columns: tuple[Any, ...]) -> ConversationSummary:  # Any: columns of many types
+    return ConversationSummary(
+        conversation=_conversation(columns[:8]), message_count=columns[8], last_text=columns[9] or ""
+    )
 
 
 def _find(key: ConversationKey) -> Conversation | None:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fermix.clock import Clock
-from fermix.conversations import ConversationStore, ConversationSummary, StoredMessage
+from fermix.conversations import ConversationStore, ConversationSummary, ExportPage, StoredMessage
+from fermix.conversations.export import PAGE_CHARS
 from fermix.daemon.blobs import Blobs
-from fermix.errors import ProtocolError, ToolDenied, UsageError
+from fermix.errors import ProtocolError, SessionUnknown, ToolDenied, UsageError
 from fermix.gateway.authorizer import LOCAL
+from fermix.gateway.erase import DELETED, Erased
 from fermix.gateway.gateway import Denied, Gateway
 from fermix.gateway.inbox import InboxEntry
 from fermix.gateway.replay import Replay
 from fermix.gateway.watch import TurnLog, Watch
 from fermix.ids import is_id
-from fermix.messages import AssistantMessage, ConversationKey, Inbound, UserMessage
+from fermix.messages import AssistantMessage, ChatMessage, ConversationKey, Inbound, UserMessage
 from fermix.trust import OPERATOR_ATTENDED, Standing, Trust
 from fermix.web.port import MAIN_SESSION, Words
 
 SESSION_LENGTH = 64
 MOST_SESSIONS = 1000
 MOST_MESSAGES = 200
+MOST_EXPORTED = 1000
+"""Messages in one page of an export."""
+TITLE_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +42,8 @@ class Desk:
     blobs: Blobs
     confirm: Callable[[str], bool]
     """Marks a turn's reply as delivered; False when there was none to deliver."""
+    erase: Callable[[ConversationKey], Erased | None]
+    """Deletes a conversation; None when there was nothing."""
     clock: Clock
 
     def submit(self, words: Words, *, sender_id: str, at_most: Standing = OPERATOR_ATTENDED) -> InboxEntry:
@@ -64,9 +72,22 @@ class Desk:
         entry = self.gateway.submit(inbound, at_most=at_most)
         if isinstance(entry, Denied):
             raise ToolDenied("This process may not talk to fermix.")
+        if entry.key.chat_id == DELETED:
+            raise UsageError("This message was deleted with its session; send it as a new one.")
         if entry.key != key:
             raise UsageError(f"client_id {words.client_id!r} is a message of another session.")
         return entry
+
+    def known(self, client_id: str) -> InboxEntry | None:
+        """The message that was accepted under this id before; None when it is a new one."""
+        return self.gateway.known(LOCAL, client_id)
+
+    def seed(self, session: str, messages: Sequence[ChatMessage]) -> None:
+        """Begin a session with what was said elsewhere; one that has begun stays as it is.
+
+        Durable when it returns. Raises: UsageError, StoreError.
+        """
+        self.conversations.seed(key_of(session), messages)
 
     def turn(self, turn_id: str) -> InboxEntry:
         """The accepted message a turn answers. Raises: UsageError when no local session has such a turn."""
@@ -95,9 +116,57 @@ class Desk:
         """Add a piece to an upload; its id and size so far. No id begins a new one."""
         return self.blobs.add(blob_id, piece)
 
-    def sessions(self, limit: int) -> list[ConversationSummary]:
-        """The sessions in use, the latest first."""
-        return self.conversations.list(LOCAL, max(1, min(limit, MOST_SESSIONS)))
+    def sessions(self, limit: int, *, is_archived: bool = False) -> list[ConversationSummary]:
+        """The sessions in use, or those put away, the latest first."""
+        return self.conversations.list(LOCAL, max(1, min(limit, MOST_SESSIONS)), is_archived=is_archived)
+
+    def session(self, session: str) -> ConversationSummary:
+        """One session. Raises: SessionUnknown with the nearest name, UsageError."""
+        found = self.conversations.summary(key_of(session))
+        if found is None:
+            raise self._unknown(session)
+        return found
+
+    def retitle(self, session: str, title: str) -> ConversationSummary:
+        """Give a session this title. Raises: SessionUnknown, UsageError."""
+        words = " ".join(title.split())
+        if len(words) > TITLE_LENGTH or not words.isprintable():
+            raise UsageError(
+                f"{words[:80]!r} is no title; expected at most {TITLE_LENGTH} printable characters."
+            )
+        self.conversations.retitle(key_of(session), words)
+        return self.session(session)
+
+    def archive(self, session: str, *, is_archived: bool) -> ConversationSummary:
+        """Put a session away or take it back, as new words in it do. Raises: SessionUnknown."""
+        self.conversations.archive(key_of(session), is_archived=is_archived)
+        return self.session(session)
+
+    def export(self, session: str, after_position: int, limit: int) -> ExportPage:
+        """Some messages of a session with everything in them, in order; of bounded size.
+
+        A `summary.conversation.id` other than the last page's tells that the session was deleted and begun
+        again. Raises: SessionUnknown, UsageError.
+        """
+        summary = self.session(session)
+        most = max(1, min(limit, MOST_EXPORTED))
+        found = self.conversations.page(
+            summary.conversation.id, after_position, limit=most, size_chars=PAGE_CHARS
+        )
+        is_last = not found or found[-1].position >= summary.message_count
+        return ExportPage(
+            summary=summary, messages=found, next_position=None if is_last else found[-1].position
+        )
+
+    def delete(self, session: str) -> Erased:
+        """Stop what runs and waits in a session, and delete it for good.
+
+        Raises: SessionUnknown, UsageError; OwnerError, StoreError when nothing was deleted.
+        """
+        erased = self.erase(key_of(session))
+        if erased is None:
+            raise self._unknown(session)
+        return erased
 
     def messages(self, session: str, limit: int) -> Sequence[StoredMessage]:
         """What was said last in a session, oldest first; empty for one that does not exist."""
@@ -110,6 +179,16 @@ class Desk:
             for each in stored
             if isinstance(each.message, UserMessage | AssistantMessage) and each.message.text
         ]
+
+    def _unknown(self, session: str) -> SessionUnknown:
+        known = [
+            summary.conversation.key.chat_id
+            for is_archived in (False, True)
+            for summary in self.sessions(MOST_SESSIONS, is_archived=is_archived)
+        ]
+        nearest = difflib.get_close_matches(session, known, n=1)
+        asked = f" Did you mean {nearest[0]!r}?" if nearest else ""
+        return SessionUnknown(f"No session named {session!r}.{asked}", hint="fermix sessions list")
 
 
 def key_of(session: str) -> ConversationKey:

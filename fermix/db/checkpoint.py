@@ -47,6 +47,13 @@ class Checkpoints:
         self._size_bytes = size_of(self._wal)
         return notice
 
+    def truncate(self, connection: Connection) -> bool:
+        """Copy the whole log back and cut it to nothing; False while a reader keeps it."""
+        notice = self._truncate(connection)
+        self._commits = 0
+        self._size_bytes = size_of(self._wal)
+        return notice is None
+
     def _truncate(self, connection: Connection) -> str | None:
         """Wait a little for readers to let go of the log, then cut it to nothing."""
         wait_ms = min(200, self._settings.busy_timeout_ms)

@@ -29,6 +29,8 @@ class Connection(peewee.SqliteDatabase):
             "busy_timeout": settings.busy_timeout_ms,
             "foreign_keys": 1,
             "query_only": int(is_reader),
+            # What is deleted or replaced is overwritten in the file: somebody's words are gone then.
+            "secure_delete": 1,
             # The writer copies the log back itself, after it has answered.
             "wal_autocheckpoint": 0,
             "journal_size_limit": settings.checkpoint_bytes,

@@ -100,6 +100,16 @@ class Writer:
         """Commit all that waits; whether it was done in time."""
         return bool(self._is_idle.wait(timeout_s))
 
+    def begin_wipe(self) -> AsyncResult[Outcome[bool]]:
+        """Rewrite the file after the batch that runs and empty the log; False while a reader keeps it."""
+
+        def job(connection: Connection) -> bool:
+            # `secure_delete` misses copies that moving rows between pages left in their unused parts.
+            connection.native.execute("VACUUM")
+            return not self._is_wal or self._checkpoints.truncate(connection)
+
+        return self._lane.begin(job)
+
     def close(self, timeout_s: float) -> bool:
         """Close the connection and end the thread; whether both were gone in time."""
         return self._lane.close(timeout_s)

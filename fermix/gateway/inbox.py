@@ -6,6 +6,7 @@ received → running → delivered → committed, or failed | dropped
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -27,6 +28,10 @@ AT_HAND_LENGTH = 16_384
 UNFINISHED = ("received", "running", "delivered")
 ARRIVAL = SQL("rowid")
 """The order rows were written in; ids of one millisecond sort by chance."""
+
+
+class EntryDropped(Exception):
+    """The message was deleted together with its conversation; there is nothing to answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,7 @@ class Inbox:
         def work(connection: Connection) -> InboxEntry | None:
             if connection.native.execute(_ACCEPT, columns).rowcount:
                 return None
-            return _find(inbound)  # it refused because there is one
+            return _find(inbound.key.channel, inbound.platform_id)  # it refused because there is one
 
         try:
             there = self._db.write(work, durable=True)
@@ -98,9 +103,9 @@ class Inbox:
         events.emit("inbox.received", inbox_id=accepted.id, turn_id=accepted.turn_id)
         return accepted, there is None
 
-    def same_as(self, inbound: Inbound) -> InboxEntry | None:
+    def known(self, channel: str, platform_id: str) -> InboxEntry | None:
         """The entry of a message that was accepted before; None when it is a new one."""
-        return self._db.read(lambda connection: _find(inbound))
+        return self._db.read(lambda connection: _find(channel, platform_id))
 
     def load(self, entry_id: str) -> InboxEntry:
         """The entry as it stands before its turn begins."""
@@ -140,10 +145,12 @@ class Inbox:
         """Mark the turn running inside a write; which of its lives this is, from 1.
 
         Every beginning is a life; only those that were not handed back count as attempts.
+        Raises: EntryDropped when its conversation was deleted since it was accepted.
         """
         now_ms = self._clock.now_ms()
         run = connection.native.execute
-        run(_RUN, (entry.attempts + 1, now_ms, entry.id))
+        if not run(_RUN, (entry.attempts + 1, now_ms, entry.id)).rowcount:
+            raise EntryDropped(entry.id)
         run(_BEGIN, (entry.turn_id, entry.id, conversation_id, provider, model, now_ms))
         life: int = run("SELECT attempt FROM turns WHERE id = ?", (entry.turn_id,)).fetchone()[0]
         return life
@@ -175,6 +182,11 @@ class Inbox:
         self._db.write(lambda connection: connection.native.execute(_COMMIT, row), durable=True)
         events.emit("inbox.committed", turn_id=turn_id)
 
+    def forget(self, entry_ids: Iterable[str]) -> None:
+        """Drop what memory holds of entries whose words were deleted."""
+        for entry_id in entry_ids:
+            self._at_hand.pop(entry_id, None)
+
     def _keep_at_hand(self, entry: InboxEntry) -> None:
         """Spare a turn that begins at once the reading of what was just written."""
         if len(entry.inbound.text) <= AT_HAND_LENGTH:
@@ -191,7 +203,9 @@ _ACCEPT = """
     ON CONFLICT (channel, platform_id) DO NOTHING
 """
 _TAKE_BACK = "DELETE FROM inbox WHERE id = ? AND state = 'received'"
-_RUN = "UPDATE inbox SET state = 'running', attempts = ?, updated_ms = ? WHERE id = ?"
+_RUN = """
+    UPDATE inbox SET state = 'running', attempts = ?, updated_ms = ? WHERE id = ? AND state <> 'dropped'
+"""
 _BEGIN = """
     INSERT INTO turns (id, inbox_id, conversation_id, state, attempt, provider, model,
         input_tokens, output_tokens, cached_tokens, started_ms)
@@ -238,10 +252,8 @@ def _columns(entry: InboxEntry, now_ms: int) -> dict[str, object]:
     }
 
 
-def _find(inbound: Inbound) -> InboxEntry | None:
-    row = InboxRow.get_or_none(
-        InboxRow.channel == inbound.key.channel, InboxRow.platform_id == inbound.platform_id
-    )
+def _find(channel: str, platform_id: str) -> InboxEntry | None:
+    row = InboxRow.get_or_none(InboxRow.channel == channel, InboxRow.platform_id == platform_id)
     return None if row is None else _entry(row)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
+from gevent.event import Event
 
-from fermix.errors import QueueFull
+from fermix.errors import OwnerError, QueueFull
 from fermix.messages import ConversationKey
 from fermix.tasks import Deadline, Slots, TaskGroup, sleep
 
@@ -24,6 +26,7 @@ class Queue:
         self._slots = Slots(running_turns)
         self._most_waiting = waiting_messages
         self._waiting: dict[ConversationKey, deque[str]] = {}
+        self._held: dict[ConversationKey, Event] = {}
         self._tasks = TaskGroup("turns")
         self._is_open = True
         self.running = 0
@@ -67,6 +70,21 @@ class Queue:
         lane.remove(entry_id)
         return True
 
+    @contextmanager
+    def hold(self, key: ConversationKey) -> Iterator[None]:
+        """Begin no turn of this conversation meanwhile; what arrives waits.
+
+        Raises: OwnerError when somebody holds it already.
+        """
+        if key in self._held:
+            raise OwnerError(f"The session {key.chat_id!r} is being deleted already.")
+        released = self._held[key] = Event()
+        try:
+            yield
+        finally:
+            del self._held[key]
+            released.set()
+
     def close(self) -> None:
         """Begin no more turns; what waits stays in the inbox."""
         self._is_open = False
@@ -88,10 +106,14 @@ class Queue:
         lane = self._waiting[key]
         try:
             while lane and self._is_open:
+                if (released := self._held.get(key)) is not None:
+                    released.wait(SLOT_WAIT_S)
+                    continue
                 if not self._slots.acquire(SLOT_WAIT_S):
                     continue
                 try:
-                    if self._is_open and lane:  # what waited may be withdrawn by now
+                    # what waited may be withdrawn or held by now
+                    if self._is_open and lane and key not in self._held:
                         self._run_one(lane.popleft())
                 finally:
                     self._slots.release()

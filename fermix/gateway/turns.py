@@ -24,7 +24,7 @@ from fermix.clock import Clock
 from fermix.conversations import ConversationStore, Histories
 from fermix.db import Connection, Database
 from fermix.errors import Cancelled, StoreBusy, StoreClosed, StoreError, StoreFailing, StoreFull
-from fermix.gateway.inbox import Inbox, InboxEntry
+from fermix.gateway.inbox import EntryDropped, Inbox, InboxEntry
 from fermix.gateway.outbox import Outbox
 from fermix.gateway.publish import ProgressLine, done, publish, publish_steps
 from fermix.gateway.watch import TurnLog, Watch
@@ -47,6 +47,7 @@ POISON = (
 
 QUOTING = frozenset({"steps_used_up", "tool_repeated"})
 """Ends whose words are the model's or a tool's: contents, which the log does not hold."""
+DROPPED = "Stopped: its session was deleted."
 BROKEN = "Something broke inside fermix while it worked on this. The log says what: fermix logs"
 
 Result = TypeVar("Result")
@@ -120,6 +121,8 @@ class Turns:
             raise
         except StoreClosed:
             log.info("Turn %s waits in the inbox: the database is closed", entry.turn_id)
+        except EntryDropped:
+            self.drop(entry.turn_id)
         except Exception:
             # The boundary of a turn: whatever broke it must not take the conversation's queue along.
             log.exception("Turn %s broke", entry.turn_id)
@@ -142,6 +145,22 @@ class Turns:
             turn.cancel.set(reason)
         return turn is not None
 
+    def is_running(self, key: ConversationKey) -> bool:
+        """Whether a turn of this conversation runs now."""
+        return any(turn.entry.key == key for turn in self._running.values())
+
+    def drop(self, turn_id: str) -> None:
+        """Tell who watches a turn that it was deleted before it began, and keep nothing of it."""
+        turn_log = self._watch.find(turn_id)
+        if turn_log is not None and not turn_log.is_over:
+            turn_log.publish("done", **done(TurnStatus.CANCELLED.value, DROPPED, Usage(), "cancelled"))
+        self._watch.forget(turn_id)
+
+    def forget(self, key: ConversationKey, conversation_id: str) -> None:
+        """Drop what memory holds of a conversation that was deleted."""
+        self._conversation_ids.pop(key, None)
+        self._histories.forget(conversation_id)
+
     def answer(self, entry: InboxEntry, text: str, *, status: TurnStatus = TurnStatus.COMPLETED) -> None:
         """End an entry's turn with this text and no agent: a slash command's answer, or an apology."""
         code = None if status is TurnStatus.COMPLETED else status.value
@@ -155,6 +174,8 @@ class Turns:
             self._end(turn, TurnEnded(status, text, Usage(), code))
         except StoreClosed:
             raise
+        except EntryDropped:
+            self.drop(entry.turn_id)
         except StoreError:
             self._end_broken(turn)
 
