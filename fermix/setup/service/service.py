@@ -86,6 +86,16 @@ class Service:
         self._is_plain = is_plain
 
     @property
+    def home(self) -> Home:
+        """The home it serves."""
+        return Home(self._facts.home)
+
+    @property
+    def longest_stop_s(self) -> float:
+        """How long its daemon may take to end."""
+        return self._facts.longest_stop_s
+
+    @property
     def environment_file(self) -> Path:
         """On this disk."""
         return self.place.on_disk(self._facts.environment_file)
