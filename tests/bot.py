@@ -166,6 +166,16 @@ class Bot:
         return open_connection(self.home / "daemon.sock", timeout_s=5.0)
 
     @property
+    def address(self) -> str:
+        """Where HTTP is served, as `127.0.0.1:4030`; for a full daemon."""
+        return str(self.status()["http"])
+
+    @property
+    def token(self) -> str:
+        """What lets this machine's programs in over HTTP."""
+        return (self.home / "api-token").read_text().strip()
+
+    @property
     def arbiter(self) -> int:
         return int((self.home / "fermix.pid").read_text())
 

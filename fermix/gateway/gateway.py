@@ -79,7 +79,7 @@ class Gateway:
             self._check(inbound)
         except OwnerError:
             # What was taken before is not refused now: its sender only asks again.
-            if (known := self._inbox.same_as(inbound)) is not None:
+            if (known := self._inbox.known(inbound.key.channel, inbound.platform_id)) is not None:
                 return known
             raise
         return self._accept(inbound, standing)
@@ -88,6 +88,10 @@ class Gateway:
         """Take up the present limits of the queue; every other setting is asked for when it is needed."""
         present = self._settings()
         self.queue.limit(running_turns=present.running_turns, waiting_messages=present.waiting_messages)
+
+    def known(self, channel: str, platform_id: str) -> InboxEntry | None:
+        """The message a channel gave before under this id; None when it is a new one."""
+        return self._inbox.known(channel, platform_id)
 
     def entry_of(self, turn_id: str) -> InboxEntry | None:
         """The accepted message a turn answers; None for an unknown turn."""

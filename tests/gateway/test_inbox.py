@@ -48,8 +48,8 @@ def test_message_accepted_before_is_found_and_another_is_not(open_office) -> Non
     inbox = open_office().inbox
     entry, _ = inbox.accept(inbound(), OPERATOR_ATTENDED)
 
-    assert inbox.same_as(inbound("whatever")) == entry
-    assert inbox.same_as(inbound(id="m2")) is None
+    assert inbox.known("local", "m1") == entry
+    assert inbox.known("local", "m2") is None
 
 
 def test_every_word_of_a_message_is_read_back(open_office) -> None:

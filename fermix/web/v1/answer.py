@@ -13,7 +13,7 @@ import msgspec
 
 from fermix.gateway.watch import TurnEvent
 from fermix.web.v1 import wire
-from fermix.web.v1.failure import body_of
+from fermix.web.v1.failure import failed
 from fermix.web.v1.tape import Tape
 
 STATUS_OF = {"failed": 502, "cancelled": 409, "interrupted": 500}
@@ -26,7 +26,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 @dataclass(slots=True, kw_only=True)
-class Answer:
+class Told:
     """What is known of the turn that answers a request."""
 
     turn_id: str
@@ -42,10 +42,10 @@ class Answer:
         return wire.About(self.turn_id, self.session, " ".join(self.notices) or None)
 
 
-def whole(answer: Answer, ending: Mapping[str, object]) -> tuple[int, bytes]:
+def whole(answer: Told, ending: Mapping[str, object]) -> tuple[int, bytes]:
     """Status and body once the turn is over; `ending` is the data of its `done`."""
     if (failure := _failure(ending)) is not None:
-        return failure
+        return failure[0], _encode(failure[1])
     said = wire.ChatCompletion(
         id=answer.id,
         created=answer.created_s,
@@ -56,7 +56,7 @@ def whole(answer: Answer, ending: Mapping[str, object]) -> tuple[int, bytes]:
     return 200, _encode(said)
 
 
-def chunks(answer: Answer, events: Iterable[TurnEvent | None], *, includes_usage: bool) -> Iterator[bytes]:
+def chunks(answer: Told, events: Iterable[TurnEvent | None], *, includes_usage: bool) -> Iterator[bytes]:
     """The stream's bytes as the turn goes on; None among the events is a silence.
 
     Words that are sent cannot be taken back on this wire. When the turn begins anew after a crash,
@@ -77,10 +77,15 @@ def chunks(answer: Answer, events: Iterable[TurnEvent | None], *, includes_usage
             continue
         piece = tape.hear(event)
         if piece is None:
-            yield _error(502, "answer_begun_anew", BEGUN_ANEW)
+            yield line_of(failed(502, "answer_begun_anew", BEGUN_ANEW))
             return
         if piece:
             yield _chunk(answer, wire.Delta(content=piece), includes_usage)
+
+
+def line_of(said: object) -> bytes:
+    """One event of the stream."""
+    return b"data: " + _encode(said) + b"\n\n"
 
 
 def usage_of(ending: Mapping[str, object]) -> wire.TokenUsage:
@@ -93,36 +98,36 @@ def usage_of(ending: Mapping[str, object]) -> wire.TokenUsage:
     )
 
 
-def _end(answer: Answer, tape: Tape, ending: Mapping[str, object], includes_usage: bool) -> Iterator[bytes]:
+def _end(answer: Told, tape: Tape, ending: Mapping[str, object], includes_usage: bool) -> Iterator[bytes]:
     if (failure := _failure(ending)) is not None:
-        yield b"data: " + failure[1] + b"\n\n"
+        yield line_of(failure[1])
         return
     piece = tape.finish(str(ending.get("text", "")))
     if piece is None:
-        yield _error(502, "answer_begun_anew", BEGUN_ANEW)
+        yield line_of(failed(502, "answer_begun_anew", BEGUN_ANEW))
         return
     if piece:
         yield _chunk(answer, wire.Delta(content=piece), includes_usage)
     yield _chunk(answer, wire.Delta(), includes_usage, about=answer.about(), finish="stop")
     if includes_usage:
         last = wire.ChatChunk(id=answer.id, created=answer.created_s, choices=[], usage=usage_of(ending))
-        yield b"data: " + _encode(last) + b"\n\n"
+        yield line_of(last)
     yield DONE
 
 
-def _failure(ending: Mapping[str, object]) -> tuple[int, bytes] | None:
-    """Status and body for a turn that did not complete; None when it did."""
+def _failure(ending: Mapping[str, object]) -> tuple[int, wire.OpenAIError] | None:
+    """Status and what is said of a turn that did not complete; None when it did."""
     status = str(ending.get("status"))
     if status == "completed":
         return None
     error = ending.get("error")
     code = str(error.get("code")) if isinstance(error, Mapping) else status
     number = STATUS_OF.get(status, 500)
-    return number, body_of(number, code, str(ending.get("text") or status))
+    return number, failed(number, code, str(ending.get("text") or status))
 
 
 def _chunk(
-    answer: Answer,
+    answer: Told,
     delta: wire.Delta,
     includes_usage: bool,
     *,
@@ -136,8 +141,4 @@ def _chunk(
         usage=None if includes_usage else msgspec.UNSET,
         fermix=about if about is not None else msgspec.UNSET,
     )
-    return b"data: " + _encode(said) + b"\n\n"
-
-
-def _error(status: int, code: str, message: str) -> bytes:
-    return b"data: " + body_of(status, code, message) + b"\n\n"
+    return line_of(said)

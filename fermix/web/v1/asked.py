@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fermix.errors import ProtocolError
 from fermix.ids import ulid_of
 from fermix.messages import AssistantMessage, ChatMessage, UserMessage
 from fermix.web.v1 import wire
+from fermix.web.v1.failure import PartRefused
 
 MOST_EARLIER = 200
 """Earlier messages that are taken over; older ones would not be read by the model anyway."""
@@ -22,8 +22,6 @@ IDEMPOTENCY_LENGTH = 255
 SESSION_PREFIX = "v1-"
 """Conversations of requests that name none."""
 NOT_TEXT = "[a file of an earlier message, not kept]"
-
-_decoder = msgspec.json.Decoder(wire.ChatRequest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,26 +49,20 @@ class Asked:
     """What of the request is ignored; None when nothing is."""
 
 
-def read(body: bytes, *, session: str | None) -> Asked:
+def understand(request: wire.ChatRequest, *, session: str | None) -> Asked:
     """The request in our own values; `session` is the one its header names, None when none does.
 
-    Raises: ProtocolError that names the part of the request and what was expected.
+    Raises: PartRefused with what was expected.
     """
-    try:
-        request = _decoder.decode(body)
-    except msgspec.DecodeError as error:
-        raise _unreadable(error) from error
-    except (RecursionError, UnicodeDecodeError) as error:
-        raise ProtocolError("The body is not JSON in UTF-8.", code="invalid_json") from error
     _check(request)
     named = session or (request.metadata.session if request.metadata else None)
     last = _last_of_person(request.messages)
     asked_by_program = "\n\n".join(_instructions(request.messages))
     words, files = _person_said(request.messages[last], last)
     if not words.strip() and not files:
-        raise ProtocolError(
+        raise PartRefused(
+            "invalid_value",
             "The last user message is empty; expected words or a file.",
-            code="invalid_value",
             param=f"messages[{last}].content",
         )
     if asked_by_program:
@@ -90,49 +82,36 @@ def read(body: bytes, *, session: str | None) -> Asked:
 def client_id(key: str, *, session: str | None) -> str:
     """The message's id for an Idempotency-Key: the same key in the same session, the same message.
 
-    Raises: ProtocolError for a key that cannot be one.
+    Raises: PartRefused for a key that cannot be one.
     """
     if not 0 < len(key) <= IDEMPOTENCY_LENGTH or not key.isprintable():
-        raise ProtocolError(
+        raise PartRefused(
+            "invalid_value",
             f"Idempotency-Key {key[:40]!r}: expected 1 to {IDEMPOTENCY_LENGTH} printable characters.",
-            code="invalid_value",
             param="Idempotency-Key",
         )
     return ulid_of(hashlib.sha256(f"{session or ''}\0{key}".encode(errors="replace")).digest())
 
 
-def _unreadable(error: msgspec.DecodeError) -> ProtocolError:
-    """What msgspec says, with the place in the request as OpenAI's clients write it."""
-    text = str(error)
-    told, _, place = text.partition(" - at `$")
-    param = place.rstrip("`").removeprefix(".") or None
-    if missing := re.fullmatch(r"Object missing required field `(\w+)`", told):
-        param = f"{param}.{missing[1]}" if param else missing[1]
-        return ProtocolError(f"{param} is missing.", code="missing_required_parameter", param=param)
-    if not isinstance(error, msgspec.ValidationError):
-        return ProtocolError(f"The body is not JSON: {told}.", code="invalid_json")
-    where = f"{param}: " if param else ""
-    return ProtocolError(f"{where}{told[:1].lower()}{told[1:]}.", code="invalid_value", param=param)
-
-
 def _check(request: wire.ChatRequest) -> None:
     """Refuse what cannot be given and whose absence would mislead."""
     if request.model != wire.MODEL:
-        raise ProtocolError(
+        raise PartRefused(
+            "model_not_found",
             f"No model {request.model[:80]!r} here; the one there is is {wire.MODEL!r}.",
-            code="model_not_found",
             param="model",
+            status=404,
         )
     if (request.n or 1) > 1:
-        raise ProtocolError(
+        raise PartRefused(
+            "unsupported_value",
             f"n is {request.n}; fermix acts for its owner and so answers once: expected 1.",
-            code="unsupported_value",
             param="n",
         )
     if request.response_format is not None and request.response_format.type != "text":
-        raise ProtocolError(
+        raise PartRefused(
+            "unsupported_value",
             f"response_format {request.response_format.type[:40]!r} cannot be promised; expected 'text'.",
-            code="unsupported_value",
             param="response_format.type",
         )
 
@@ -141,9 +120,9 @@ def _last_of_person(messages: list[wire.Message]) -> int:
     for index in range(len(messages) - 1, -1, -1):
         if isinstance(messages[index], wire.PersonMessage):
             return index
-    raise ProtocolError(
+    raise PartRefused(
+        "invalid_value",
         "messages holds no message of the role 'user'; its last one is what is answered.",
-        code="invalid_value",
         param="messages",
     )
 
@@ -216,18 +195,18 @@ def _file(url: str, name: str | None, *, place: str, number: int) -> File:
     head, comma, data = url.partition(",")
     media_type, _, encoding = head.removeprefix("data:").rpartition(";")
     if not head.startswith("data:") or not comma or encoding != "base64":
-        raise ProtocolError(
+        raise PartRefused(
+            "unsupported_value",
             f"{place}: {url[:60]!r} cannot be taken; expected the file itself as data:TYPE;base64,DATA. "
             "fermix fetches no addresses for a caller.",
-            code="unsupported_value",
             param=place,
         )
     try:
         body = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise ProtocolError(f"{place}: not base64: {error}.", code="invalid_value", param=place) from error
+        raise PartRefused("invalid_value", f"{place}: not base64: {error}.", param=place) from error
     if not body:
-        raise ProtocolError(f"{place}: the file is empty.", code="invalid_value", param=place)
+        raise PartRefused("invalid_value", f"{place}: the file is empty.", param=place)
     plain = media_type.partition(";")[0].lower()
     kind, _, form = plain.partition("/")
     stem, ending = (re.sub(r"[^a-z0-9].*", "", text) for text in (kind, form))

@@ -284,7 +284,7 @@ class ChatChunk(msgspec.Struct):
     model: str = MODEL
 
 
-class ErrorDetail(msgspec.Struct):
+class OpenAIErrorDetail(msgspec.Struct):
     """What went wrong."""
 
     message: str
@@ -294,10 +294,10 @@ class ErrorDetail(msgspec.Struct):
     """Which part of the request; null when no single one."""
 
 
-class ErrorBody(msgspec.Struct):
+class OpenAIError(msgspec.Struct):
     """Every refusal under /v1.
 
     Source: https://platform.openai.com/docs/guides/error-codes
     """
 
-    error: ErrorDetail
+    error: OpenAIErrorDetail

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from fermix.gateway.watch import TurnEvent
-from fermix.web.v1.answer import Answer, chunks, whole
+from fermix.web.v1.answer import Told, chunks, whole
 
 USAGE = {"input_tokens": 10, "output_tokens": 4, "cached_tokens": 3}
 
 
-def answer() -> Answer:
-    return Answer(turn_id="T1", session="main", created_s=7)
+def answer() -> Told:
+    return Told(turn_id="T1", session="main", created_s=7)
 
 
 def said(text: str) -> TurnEvent:

@@ -8,17 +8,20 @@ from typing import Any
 
 import pytest
 
-from fermix.errors import ProtocolError
 from fermix.ids import is_id
 from fermix.messages import AssistantMessage, UserMessage
+from fermix.web.bodies import decode
+from fermix.web.refusals import Refused
 from fermix.web.v1 import asked
+from fermix.web.v1.failure import PartRefused, shape
+from fermix.web.v1.wire import ChatRequest
 
 PNG = "data:image/png;base64," + base64.b64encode(b"\x89PNG picture").decode()
 
 
 def read(*messages: dict[str, Any], header: str | None = None, **more: Any) -> asked.Asked:
     body = json.dumps({"model": "fermix", "messages": list(messages), **more}).encode()
-    return asked.read(body, session=header)
+    return asked.understand(decode(body, ChatRequest), session=header)
 
 
 def user(content: Any) -> dict[str, Any]:
@@ -26,9 +29,11 @@ def user(content: Any) -> dict[str, Any]:
 
 
 def refused(body: bytes) -> tuple[str, str | None, str]:
-    with pytest.raises(ProtocolError) as refusal:
-        asked.read(body, session=None)
-    return refusal.value.code, refusal.value.param, str(refusal.value)
+    """Code, part and words of the refusal."""
+    with pytest.raises(Refused) as refusal:
+        asked.understand(decode(body, ChatRequest), session=None)
+    error = shape(refusal.value).error
+    return error.code or "", error.param, error.message
 
 
 def test_last_user_message_is_answered_and_the_earlier_ones_are_its_history() -> None:
@@ -136,11 +141,11 @@ def test_only_the_latest_of_a_long_history_is_taken_over() -> None:
 @pytest.mark.parametrize(
     ("body", "code", "param", "words"),
     [
-        (b"", "invalid_json", None, "not JSON"),
-        (b"{", "invalid_json", None, "not JSON"),
-        (b"\xff", "invalid_json", None, "JSON"),
-        (b"[]", "invalid_value", None, "expected `object`"),
-        (b'{"x":' + b"[" * 100_000, "invalid_json", None, "JSON"),
+        (b"", "json_invalid", None, "no JSON"),
+        (b"{", "json_invalid", None, "no JSON"),
+        (b"\xff", "json_invalid", None, "JSON"),
+        (b"[]", "invalid_value", None, "Expected `object`"),
+        (b'{"x":' + b"[" * 100_000, "json_invalid", None, "JSON"),
         (b"{}", "missing_required_parameter", "model", "model is missing"),
         (
             b'{"model":"fermix"}',
@@ -248,7 +253,7 @@ def test_same_key_is_the_same_message_within_its_session() -> None:
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "a\nb"])
 def test_key_that_cannot_be_one_is_refused(key: str) -> None:
-    with pytest.raises(ProtocolError) as refusal:
+    with pytest.raises(PartRefused) as refusal:
         asked.client_id(key, session=None)
 
     assert refusal.value.param == "Idempotency-Key"
