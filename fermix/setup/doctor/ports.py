@@ -35,7 +35,10 @@ def look(scene: Scene) -> list[Finding]:
 def judged(scene: Scene, listeners: list[Listener]) -> list[Finding]:
     """The same for sockets in hand."""
     wanted = scene.wanted() or Wanted()
-    findings = [*_open_to_others(scene, wanted, listeners), *_taken(scene, wanted, listeners)]
+    findings = [
+        *_open_to_others(scene, wanted, listeners),
+        *_taken(scene, wanted, listeners),
+    ]
     if findings:
         return findings
     if not wanted.http_enabled:
@@ -69,15 +72,13 @@ def _taken(scene: Scene, wanted: Wanted, listeners: list[Listener]) -> list[Find
 
 def _open_to_others(scene: Scene, wanted: Wanted, listeners: list[Listener]) -> list[Finding]:
     """What is written counts even where the settings refuse it; what listens counts in any case."""
-    findings = []
     host = _written_host(scene) or wanted.http_host
-    if wanted.http_enabled and not is_loopback(host):
-        findings.append(
-            TOPIC.fail(
-                f"'http.host' is {host!r}: everyone who reaches this machine could talk to fermix.",
-                "fermix config set http.host 127.0.0.1",
-            )
-        )
+    findings = []
+    if problem := scene.http_problem():
+        findings.append(TOPIC.fail(problem.message, problem.hint))
+    elif wanted.http_enabled and not is_loopback(host):
+        told = f"'http.host' is {host!r}: other machines reach fermix; each needs a device's token."
+        findings.append(TOPIC.warn(told, "fermix tokens list"))
     own = _own_pids(scene)
     findings += [
         TOPIC.fail(

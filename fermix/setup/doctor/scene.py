@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from fermix.clock import Clock
 from fermix.errors import FermixError
 from fermix.paths import Home
+from fermix.setup.service.service import Service
 
 Call: TypeAlias = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
 """Asks a daemon one method and returns its answer; raises what the daemon answered.
@@ -49,6 +50,10 @@ class Scene:
     """Everything wrong with these bytes as a config.toml."""
     wanted: Callable[[], Wanted | None]
     """What the settings say now; None when they cannot be read."""
+    http_problem: Callable[[], FermixError | None] = lambda: None
+    """Why HTTP may not be served as the settings say; None when it may, or they cannot be read."""
+    service: Callable[[], Service | None] = lambda: None
+    """The service of this home where a unit is installed for it; None where none is."""
     status: Mapping[str, Any] | None = None
     """What the running daemon says of itself; None when none answers."""
     call: Call | None = None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fermix.errors import ConfigError
 from fermix.paths import Home
 from fermix.setup.doctor import disk, kernel, native, ports, programs, versions
 from fermix.setup.doctor.finding import State
@@ -70,15 +71,19 @@ def test_port_on_another_address_is_no_matter(scene: SceneMaker) -> None:
         ]
 
 
-def test_address_open_to_others_is_named_even_where_settings_refuse_it(
-    scene: SceneMaker, home: Home
-) -> None:
-    home.config.write_text('[http]\nhost = "0.0.0.0"\n')
+def test_address_that_may_not_be_served_is_told(scene: SceneMaker) -> None:
+    problem = ConfigError("'http.host' is '0.0.0.0'.", hint="fermix config set http.host 127.0.0.1")
 
-    finding = one(ports.look(scene()), State.FAIL)
+    finding = one(ports.look(scene(http_problem=lambda: problem)), State.FAIL)
 
-    assert "'0.0.0.0'" in finding.saw and "everyone" in finding.saw
-    assert finding.hint == "fermix config set http.host 127.0.0.1"
+    assert (finding.saw, finding.hint) == (problem.message, problem.hint)
+
+
+def test_guarded_address_open_to_others_is_pointed_at(scene: SceneMaker) -> None:
+    finding = one(ports.look(scene(wanted=lambda: Wanted(http_host="192.0.2.1", http_port=0))), State.WARN)
+
+    assert "other machines reach fermix" in finding.saw
+    assert finding.hint == "fermix tokens list"
 
 
 def test_daemon_that_listens_for_others_is_named(scene: SceneMaker) -> None:
