@@ -176,6 +176,7 @@ class _Probe:
         self._deadline = deadline
         self._clock = clock
         self._models: tuple[str, ...] = ()
+        self._has_list = False
         self._refusal: ProbeResult | None = None
         """What the list of models came to, if it was not a list."""
 
@@ -237,6 +238,7 @@ class _Probe:
         if status == 200:
             names = read_names(body)
             if names is not None:
+                self._has_list = True
                 return names
             self._refusal = self._address(f"{self._door.address.origin} does not answer as a model server.")
         elif status in (401, 403):
@@ -300,10 +302,12 @@ class _Probe:
         )
 
     def _nameless(self) -> ProbeResult:
+        what = "has no model that can chat" if self._has_list else "does not say which models it has"
         return ProbeResult(
             status=ProbeStatus.MODEL_UNKNOWN,
-            message=f"{self._candidate.name} does not say which models it has.",
+            message=f"{self._candidate.name} {what}.",
             hint="Name the model it should be asked for.",
+            models=self._models,
         )
 
 

@@ -113,6 +113,18 @@ class SecretStores:
             self._keyring.forget(name)
         return self._files.name
 
+    def kept(self, name: str) -> Secret | None:
+        """The secret as fermix itself keeps it, whatever the environment says; None when it does not.
+
+        Raises: HomeUnsafe, ConfigError, UsageError.
+        """
+        for store in self._stores[1:]:
+            secret = store.get(name)
+            if secret is not None:
+                self._redactor.add(secret)
+                return secret
+        return None
+
     def remove(self, name: str) -> None:
         """Forget the secret kept in keyring and files; one in the environment stays.
 
