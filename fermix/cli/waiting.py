@@ -5,11 +5,15 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from typing import Any
 
 from fermix.cli.terminal import has_cursor, one_line, paint, takes
+from fermix.errors import DeadlineExceeded
+from fermix.ipc.client import Connection, Result
 
 _QUIET_S = 1.0
 _FRAME_S = 0.1
+_PATIENCE_S = 300.0
 
 
 class Waiting:
@@ -65,3 +69,25 @@ class Waiting:
         self.clear()
         self.what = what
         self._began = time.monotonic()
+
+
+def patiently(
+    connection: Connection,
+    method: str,
+    params: dict[str, Any],
+    *,
+    waiting: Waiting,
+    timeout_s: float = _PATIENCE_S,
+) -> dict[str, Any]:
+    """As `Connection.call`, with a sign of life for the person who waits."""
+    stream = connection.stream(method, params, timeout_s)
+    end = time.monotonic() + timeout_s
+    while time.monotonic() < end:
+        answer = stream.read(_FRAME_S)
+        if isinstance(answer, Result):
+            waiting.clear()
+            return answer.data
+        waiting.tick()
+    raise DeadlineExceeded(
+        f"The daemon did not answer {method!r} within {timeout_s:.3g} s.", hint="fermix logs -n 20"
+    )

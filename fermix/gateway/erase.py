@@ -13,6 +13,7 @@ from typing import Protocol
 
 import msgspec
 
+from fermix import events
 from fermix.db import Connection, Database
 from fermix.errors import OwnerError, StoreClosed, StoreError
 from fermix.gateway.inbox import Inbox
@@ -125,6 +126,7 @@ class Eraser:
             if not found.conversation_id and not found.entry_ids:
                 return None
             self._files.intend(removal_id, next(iter(found.entry_ids), ""), found.files)
+            events.emit("erase.intended")
             try:
                 count = self._db.write(
                     lambda connection: self._delete(connection, key, last_row), durable=True
@@ -137,8 +139,11 @@ class Eraser:
                 self._queue.withdraw(key, entry_id)
                 self._turns.drop(turn_id)
         log.info("Deleted a session: %d messages, %d files", count, len(found.files))
+        events.emit("erase.committed")
         self._files.carry_out(removal_id)
+        events.emit("erase.removed")
         if self._db.wipe():
+            events.emit("erase.wiped")
             self._files.finish(removal_id)
         else:
             self._tasks.start(lambda: self._insist([removal_id]), name="wipe")

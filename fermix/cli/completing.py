@@ -1,0 +1,55 @@
+"""What can follow on a command line, from files and a running daemon; never starts anything.
+
+A completion that fails says nothing: the shell is waiting for the person's next key.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable
+
+import click
+from click.shell_completion import CompletionItem
+
+from fermix.cli.terminal import one_line
+from fermix.errors import FermixError
+from fermix.paths import Home
+
+_TIMEOUT_S = 0.5
+_MOST = 100
+
+
+def session_names(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Names of sessions; none while no daemon runs."""
+    from fermix.ipc.client import open_connection  # only while a name is completed
+
+    items: list[CompletionItem] = []
+    with contextlib.suppress(FermixError, OSError):
+        home = Home.find(os.environ)
+        with open_connection(home.socket, timeout_s=_TIMEOUT_S) as connection:
+            found = connection.call("sessions.list", {"limit": _MOST}, _TIMEOUT_S).get("sessions") or []
+        for each in found:
+            name = str(each.get("session") or "")
+            if name.startswith(typed) and name.isprintable():
+                items.append(CompletionItem(name, help=one_line(str(each.get("title") or ""), 40)))
+    return items
+
+
+def model_files(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Names of the model files in the home."""
+    with contextlib.suppress(OSError):
+        found = Home.find(os.environ).models.glob("*.gguf")
+        return _items((path.stem for path in found), typed)
+    return []
+
+
+def setting_keys(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Keys of settings, SECTION.SETTING."""
+    from fermix.daemon.sections import SCHEMA  # only while a key is completed
+
+    return _items((".".join(located.path) for located in SCHEMA.keys({})), typed)
+
+
+def _items(names: Iterable[str], typed: str) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in sorted(names) if name.startswith(typed)]
