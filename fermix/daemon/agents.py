@@ -62,17 +62,16 @@ class Agents:
         A provider whose settings are the same stays; turns that run keep what they began with.
         Raises: ProviderError, or why the key of a changed provider cannot be had.
         """
-        stores = self._stores
-        if settings.secrets != self._live.now.secrets:
+        before, stores, agent = self._live.now, self._stores, self.present.agent
+        if settings.secrets != before.secrets:
             stores = self._materials.open_stores(settings)
-        provider = self.provider
-        if _answering(settings) != _answering(self._live.now):
+        if _answering(settings) != _answering(before):
             _look_for_key(settings, stores)
-            provider = self._provider(settings)
-        agent = self._agent(settings, provider)
-        if provider is self.provider:
+            agent = self._agent(settings, self._provider(settings))
+        elif settings.agent != before.agent:
+            agent = self._agent(settings, self.provider)
             agent.has_noticed = self.present.agent.has_noticed
-        patience_s = max(settings.gateway.turn_timeout_s, self._live.now.gateway.turn_timeout_s) + MARGIN_S
+        patience_s = max(settings.gateway.turn_timeout_s, before.gateway.turn_timeout_s) + MARGIN_S
 
         def commit() -> None:
             self._stores = stores

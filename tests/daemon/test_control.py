@@ -235,6 +235,17 @@ def test_process_the_daemon_started_is_whom_its_turn_was_and_unattended(open_des
     assert desk.stops == [True]
 
 
+def test_only_a_person_has_the_settings_reloaded(open_desk) -> None:
+    desk = open_desk()
+    unattended = OPERATOR_ATTENDED.narrowed(Standing(OPERATOR_ATTENDED.trust, attended=False))
+
+    for standing in (unattended, GUEST_ATTENDED):
+        with pytest.raises(ToolDenied, match="Only a person"):
+            desk.ask("reload", standing=standing)
+
+    assert desk.ask("reload")["unchanged"] is True
+
+
 def test_process_of_a_guest_neither_sees_nor_stops_the_owners_conversation(open_desk) -> None:
     desk = open_desk(lambda request: " | ".join(message.text for message in request.messages))
     said = fresh()

@@ -55,7 +55,7 @@ def test_it_answers_with_streamed_words_and_low_priority(embedded: EmbeddedModel
 
 def test_nobody_without_the_key_is_answered(embedded: EmbeddedModel, parts: Parts) -> None:
     list(embedded.stream(ask("Say hello.")))
-    port = int((parts.home.models / "local-model.port").read_text())
+    port = int(next(parts.home.models.glob("local-model-*.port")).read_text())
     request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/chat/completions", b"{}")
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.urlopen(request, timeout=10)

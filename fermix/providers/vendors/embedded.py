@@ -40,9 +40,21 @@ class _Running:
 
     helper: Helper
     http: HttpProvider
+    report: Path
+    """Where it wrote its port."""
     users: int = 0
     used_s: float = 0.0
     """Monotonic time of the last use's end."""
+
+
+def _report(folder: Path) -> Path:
+    """A file of its own for a helper to write its port to; those of earlier workers are removed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    own = f"local-model-{os.getpid()}-"
+    for left in folder.glob("local-model-*.port"):
+        if not left.name.startswith(own):
+            left.unlink(missing_ok=True)
+    return folder / f"{own}{random_text.token_hex(4)}.port"
 
 
 class EmbeddedModel:
@@ -123,15 +135,14 @@ class EmbeddedModel:
             is_gone = True
         if is_gone:
             self._running.http.stop(0)
+            self._running.report.unlink(missing_ok=True)
             self._running = None
 
     def _start(self) -> None:
         began_s = self._parts.clock.monotonic_s()
         key = Secret(random_text.token_hex(32))
-        report = self._parts.home.models / "local-model.port"
         try:
-            report.parent.mkdir(parents=True, exist_ok=True)
-            report.unlink(missing_ok=True)
+            report = _report(self._parts.home.models)
             helper = self._parts.start_helper(self._spec(report, key))
         except (FermixError, OSError) as error:
             said = error.message if isinstance(error, FermixError) else str(error)
@@ -152,7 +163,7 @@ class EmbeddedModel:
         )
         now_s = self._parts.clock.monotonic_s()
         log.info("The built-in model is ready after %.1f s", now_s - began_s)
-        self._running = _Running(helper, http, used_s=now_s)
+        self._running = _Running(helper, http, report, used_s=now_s)
         self._tasks.start(self._end_when_idle, name="idle")
 
     def _spec(self, report: Path, key: Secret) -> HelperSpec:
@@ -202,3 +213,4 @@ class EmbeddedModel:
         if running is not None:
             running.http.stop(0)
             running.helper.stop(timeout_s)
+            running.report.unlink(missing_ok=True)
