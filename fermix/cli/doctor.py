@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,23 +14,20 @@ import click
 from fermix import __version__
 from fermix.cli.door import Door
 from fermix.cli.options import examples, json_option, own_home, print_json
+from fermix.cli.service_target import find_service
 from fermix.cli.terminal import escaped, paint, takes
 from fermix.cli.waiting import Waiting
 from fermix.clock import SystemClock
 from fermix.config.decoding import decode
 from fermix.config.source import parse_source
 from fermix.daemon.sections import SCHEMA, find_problems, load_settings, user_home
-from fermix.daemon.settings import RuntimeSettings
 from fermix.errors import ConfigError, FermixError, NotRunning
 from fermix.ipc.client import open_connection
 from fermix.paths import Home
-from fermix.process.program import own_command, own_variables
+from fermix.process.program import own_command
 from fermix.setup.doctor.checks import Outcome, examine
 from fermix.setup.doctor.finding import Finding, State
 from fermix.setup.doctor.scene import Call, Scene, Wanted
-from fermix.setup.service.owner import owner_of
-from fermix.setup.service.places import find_installed
-from fermix.setup.service.service import Service, unit_facts
 
 _STATUS_S = 5.0
 _CALL_S = 120.0
@@ -84,7 +82,7 @@ def scene_of(home: Home, environment: Mapping[str, str], *, is_full: bool) -> Sc
         problems_in=lambda raw: _problems_in(home, environment, raw),
         wanted=lambda: _wanted(home, environment),
         http_problem=lambda: _http_problem(home, environment),
-        service=lambda: service_of(home, environment),
+        service=lambda: find_service(None, home.root, Path("/")),
         status=status,
         call=None if status is None else _caller(lambda: open_connection(home.socket)),
         silence=silence,
@@ -167,29 +165,6 @@ def _http_problem(home: Home, environment: Mapping[str, str]) -> FermixError | N
         return problem(settings, device_tokens=len(DeviceTokens(home.tokens).all()))
     except ConfigError:  # told by the check of config.toml
         return None
-
-
-def service_of(home: Home, environment: Mapping[str, str]) -> Service | None:
-    """The service whose unit is installed for this home; None where none is."""
-    installed = find_installed(home.root, environment)
-    if installed is None:
-        return None
-    try:
-        runtime = load_settings(home, environment).runtime
-    except ConfigError:
-        runtime = RuntimeSettings()
-    scope = installed.place.scope
-    owner = owner_of(home.root, environment)
-    facts = unit_facts(
-        scope,
-        home.root,
-        owner,
-        command=own_command(environment),
-        variables=own_variables(environment),
-        version=__version__,
-        longest_stop_s=runtime.drain_s + runtime.stop_s,
-    )
-    return Service(installed.place, owner, facts, environment=environment)
 
 
 def _print(outcome: Outcome) -> None:

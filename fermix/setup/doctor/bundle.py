@@ -10,6 +10,7 @@ import tarfile
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 
 from fermix.config.atomic import write_atomically
@@ -28,14 +29,17 @@ _MULTILINE = re.compile(r"(?s)(=\s*)(\"\"\".*?(?:\"\"\"|\Z)|'''.*?(?:'''|\Z))")
 def known_secrets(home: Home, environment: Mapping[str, str], *, units: Iterable[str] = ()) -> set[str]:
     """Every secret this home, environment and service hold, wherever it stands and whatever its mode."""
     found = {text for path in _secret_files(home) if (text := _read(path))}
-    stores = SecretStores(home, environment)
+    # Once more without the environment: what it hides may be older and still in the log.
+    bare = {name: text for name, text in environment.items() if not name.startswith("FERMIX_SECRET_")}
+    stores = (SecretStores(home, environment), SecretStores(home, bare))
     written = "\n".join(_read(path) or "" for path in _configs(home))
     names = set(_REFERENCE.findall(written))
-    with suppress(FermixError):
-        names |= set(stores.names())
-    for name in names:
+    for each in stores:
         with suppress(FermixError):
-            found.add(stores.get(name).reveal())
+            names |= set(each.names())
+    for store, name in product(stores, names):
+        with suppress(FermixError):
+            found.add(store.get(name).reveal())
     found |= {text for name, text in environment.items() if _SECRET_NAME.search(name)}
     found |= {text for name, text in environment.items() if name.startswith("FERMIX_SECRET_")}
     for text in (written, _read(home.root / "service.env") or "", *units):

@@ -28,7 +28,7 @@ def look(scene: Scene) -> list[Finding]:
     if not stat.S_ISDIR(found.st_mode):
         return [TOPIC.fail(f"'{root}' is not a folder.", f"mv {_q(root)} {_q(root)}.aside")]
     if found.st_uid != os.geteuid():
-        return [_foreign(root, found)]
+        return [_foreign_home(root, found)]
     findings = [*_mode(root, found, 0o700), *_folders(scene), *_files(scene)]
     return findings or [TOPIC.ok(f"'{root}' is yours alone.")]
 
@@ -103,6 +103,16 @@ def _mode(path: Path, found: os.stat_result, wanted: int) -> Iterator[Finding]:
         f"'{path}' has mode {mode:04o}: {trouble}. Expected {wanted:04o}.",
         f"chmod {wanted:o} {_q(path)}",
         fix=partial(_close, path, wanted) if found.st_uid == os.geteuid() else None,
+    )
+
+
+def _foreign_home(root: Path, found: os.stat_result) -> Finding:
+    """root looks after another's home more often than it owns the wrong one."""
+    if os.geteuid() != 0:
+        return _foreign(root, found)
+    return TOPIC.fail(
+        f"'{root}' belongs to user {found.st_uid}, and you are root.",
+        f"sudo -u '#{found.st_uid}' FERMIX_HOME={_q(root)} fermix doctor",
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
-from fermix.errors import ManagerRefused, ManagerUnreachable, ServiceForeign, ServiceMissing
+from fermix.errors import ManagerRefused, ManagerUnreachable, ServiceError, ServiceForeign, ServiceMissing
 from fermix.setup.doctor.finding import Finding, Topic
 from fermix.setup.doctor.scene import Scene
 from fermix.setup.service.drift import Difference
@@ -22,13 +22,16 @@ _SHOWN = 3
 
 def look(scene: Scene) -> list[Finding]:
     """Drift between the installed unit and what would be installed now, and how it fares."""
-    service = scene.service()
+    service = seen = None
     try:
+        service = scene.service()
         seen = service.look() if service is not None else None
     except ServiceMissing:
-        seen = None
+        pass
     except ServiceForeign as error:
         return [TOPIC.warn(error.message, error.hint)]
+    except ServiceError as error:  # whose home it is nobody can say
+        return [TOPIC.skipped(error.message, error.hint)]
     if service is None or seen is None:
         return [TOPIC.skipped("No service is installed for this home.", "fermix service install")]
     manager = Manager(service.place.scope, scene.environment)

@@ -67,7 +67,7 @@ def test_config_others_may_read_is_good(scene: SceneMaker, home: Home) -> None:
     assert [each.state for each in look(scene())] == [State.OK]
 
 
-@pytest.mark.parametrize("name", [".", "secrets", "workspace", "secrets/key", "memory.db", "config.toml"])
+@pytest.mark.parametrize("name", ["secrets", "workspace", "secrets/key", "memory.db", "config.toml"])
 def test_what_belongs_to_another_is_named_and_never_touched(
     scene: SceneMaker, home: Home, name: str
 ) -> None:
@@ -114,3 +114,12 @@ def test_mode_is_not_changed_for_a_file_that_changed_hands(scene: SceneMaker, ho
     assert finding.fix is not None
     with pytest.raises(FileNotFoundError):
         finding.fix()
+
+
+def test_root_is_sent_to_the_owner_of_the_home(scene: SceneMaker, home: Home) -> None:
+    os.chown(home.root, 4711, -1)
+
+    finding = one(look(scene()), State.FAIL)
+
+    assert finding.hint == f"sudo -u '#4711' FERMIX_HOME={home.root} fermix doctor"
+    assert finding.fix is None
