@@ -211,7 +211,12 @@ class WorkerParts:
             clock=clock,
         )
         gateway.recover()
-        return Service(gateway.stop)
+
+        def stop(timeout_s: float) -> None:
+            gateway.stop(timeout_s)
+            eraser.stop(1.0)
+
+        return Service(stop)
 
     def start_control(self) -> Child:
         """The control socket's server, on the listener that outlives this worker."""
