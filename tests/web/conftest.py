@@ -1,0 +1,16 @@
+"""The HTTP service of `tests.web.service`, for every test here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.web.service import Service, serving
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    with serving(tmp_path) as made:
+        yield made
