@@ -73,7 +73,8 @@ def collected(home: Home, environment: Mapping[str, str]) -> dict[str, bytes]:
     }
     facts: dict[str, object] = {
         "versions.json": _versions(environment),
-        "status.json": scene.status or {"error": scene.silence or "No daemon runs."},
+        "status.json": scene.status
+        or {"error": scene.silence.message if scene.silence else "No daemon runs."},
         "doctor.json": _examined(scene),
     }
     user = user_home(environment)

@@ -114,7 +114,7 @@ def _facts(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _status(home: Home) -> tuple[dict[str, Any] | None, str | None]:
+def _status(home: Home) -> tuple[dict[str, Any] | None, FermixError | None]:
     """What the daemon says; None and why, when one is there that does not."""
     try:
         with open_connection(home.socket, timeout_s=_STATUS_S) as connection:
@@ -122,7 +122,7 @@ def _status(home: Home) -> tuple[dict[str, Any] | None, str | None]:
     except NotRunning:
         return None, None
     except FermixError as error:
-        return None, error.message
+        return None, error
 
 
 def _caller(open_one: Callable[[], Any]) -> Call:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -105,6 +106,9 @@ def _looked(check: Check, scene: Scene) -> list[Finding]:
         return list(check.look(scene))
     except FermixError as error:
         return [Finding(check.name, State.FAIL, f"It cannot be looked at: {error.message}", error.hint)]
+    except PermissionError as error:
+        told = f"'{error.filename}' is not yours to look at."
+        return [Finding(check.name, State.SKIPPED, told, f"ls -ld {shlex.quote(str(scene.home.root))}")]
     except (OSError, sqlite3.Error, ValueError) as error:
         return [Finding(check.name, State.FAIL, f"It cannot be looked at: {error}.", "fermix bug-report")]
 

@@ -15,7 +15,8 @@ _WELL = ("running", "ready")
 def look(scene: Scene) -> list[Finding]:
     """Asks nothing new: reads the status it gave."""
     if scene.silence is not None:
-        return [TOPIC.fail(scene.silence, "fermix restart")]
+        is_slow = scene.silence.code == "deadline"
+        return [TOPIC.fail(scene.silence.message, "fermix restart" if is_slow else scene.silence.hint)]
     if scene.status is None:
         if is_held(scene.home) and (holder := named_holder(scene.home.lease)) and holder.is_alive:
             told = f"A fermix (pid {holder.pid}) holds the home, but nobody answers on its socket."

@@ -25,6 +25,9 @@ def look(scene: Scene) -> list[Finding]:
         found = root.stat()
     except FileNotFoundError:
         return [TOPIC.skipped(f"There is no home '{root}' yet; the first start makes it.", "fermix setup")]
+    except PermissionError:
+        told = f"You may not enter the folder of '{root}'."
+        return [TOPIC.fail(told, "set FERMIX_HOME to a folder of yours")]
     if not stat.S_ISDIR(found.st_mode):
         return [TOPIC.fail(f"'{root}' is not a folder.", f"mv {_q(root)} {_q(root)}.aside")]
     if found.st_uid != os.geteuid():
@@ -109,7 +112,10 @@ def _mode(path: Path, found: os.stat_result, wanted: int) -> Iterator[Finding]:
 def _foreign_home(root: Path, found: os.stat_result) -> Finding:
     """root looks after another's home more often than it owns the wrong one."""
     if os.geteuid() != 0:
-        return _foreign(root, found)
+        return TOPIC.fail(
+            f"'{root}' belongs to user {found.st_uid}, and you are user {os.geteuid()}.",
+            f"set FERMIX_HOME to a folder of yours, or: sudo chown -R {os.geteuid()} {_q(root)}",
+        )
     return TOPIC.fail(
         f"'{root}' belongs to user {found.st_uid}, and you are root.",
         f"sudo -u '#{found.st_uid}' FERMIX_HOME={_q(root)} fermix doctor",

@@ -58,7 +58,7 @@ class Scene:
     """What the running daemon says of itself; None when none answers."""
     call: Call | None = None
     """Asks the running daemon; None when none answers."""
-    silence: str | None = None
+    silence: FermixError | None = None
     """Why a daemon that is there does not answer; None when none is there, or it does."""
     start: Callable[[], Call] | None = None
     """Starts a private daemon and asks that one; None when none may be started."""

@@ -95,6 +95,16 @@ def test_check_that_fails_itself_does_not_hide_the_others(scene: SceneMaker) -> 
     assert "Input/output error" in outcomes[0].findings[0].saw
 
 
+def test_what_may_not_be_looked_at_is_no_second_failure(scene: SceneMaker) -> None:
+    def refused(scene: Scene) -> list[Finding]:
+        raise PermissionError(13, "Permission denied", "/root/home/memory.db")
+
+    (outcome,) = examine(scene(), repairs=False, checks=[Check("closed", refused)])
+
+    assert [each.state for each in outcome.findings] == [State.SKIPPED]
+    assert "/root/home/memory.db" in outcome.findings[0].saw
+
+
 def test_examining_changes_nothing_in_the_home(scene: SceneMaker, home: Home) -> None:
     def seen() -> list[tuple[str, int]]:
         return sorted((str(path), path.lstat().st_mode) for path in home.root.rglob("*"))

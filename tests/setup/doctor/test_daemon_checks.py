@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fermix.errors import DeadlineExceeded, OwnerError
+from fermix.errors import DeadlineExceeded, FermixError, OwnerError
 from fermix.setup.doctor import daemon, provider
 from fermix.setup.doctor.finding import State
 from fermix.setup.doctor.scene import Call, Scene
@@ -46,10 +46,17 @@ def test_daemon_that_is_well_is_good(scene: SceneMaker) -> None:
     assert [each.state for each in daemon.look(scene(status=WELL))] == [State.OK]
 
 
-def test_silent_daemon_is_named(scene: SceneMaker) -> None:
-    silent = scene(silence="The daemon did not answer 'status' within 5 s.")
+@pytest.mark.parametrize(
+    ("error", "hint"),
+    [
+        (DeadlineExceeded("It did not answer within 5 s.", hint="fermix logs -n 20"), "fermix restart"),
+        (OwnerError("The socket cannot be used.", hint="set FERMIX_HOME"), "set FERMIX_HOME"),
+    ],
+)
+def test_silent_daemon_is_named(scene: SceneMaker, error: FermixError, hint: str) -> None:
+    finding = one(daemon.look(scene(silence=error)), State.FAIL)
 
-    assert one(daemon.look(silent), State.FAIL).hint == "fermix restart"
+    assert (finding.saw, finding.hint) == (error.message, hint)
 
 
 def test_every_failing_part_is_named(scene: SceneMaker) -> None:
