@@ -6,6 +6,7 @@ into an argument. Nothing here is patched by gevent: the libraries below block a
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -79,6 +80,8 @@ def _open() -> KeyringBackend:
 
     Raises: RuntimeError, ImportError when there is none.
     """
+    # Else the import alone looks for every backend there is, and loads what a file of the user's names.
+    os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
     if sys.platform == "darwin":
         from keyring.backends.macOS import Keyring as MacKeyring
 
