@@ -2,7 +2,7 @@
 
 FermixError                  has a stable `code`, a message and a `hint` (the command that repairs it)
 ├── OwnerError               the owner reads it: CLI, log, health
-│   ├── UsageError           exit 2
+│   ├── UsageError           exit 2; UploadUnknown · ClientIdTaken
 │   ├── NotRunning           exit 3
 │   ├── DaemonLost           the daemon went away in the middle of an answer
 │   ├── ConfigError          SettingUnknown · SettingInvalid · ConfigChanged · SecretMissing · HomeUnsafe
@@ -58,6 +58,18 @@ class UsageError(OwnerError):
 
     code = "usage"
     exit_status = 2
+
+
+class UploadUnknown(UsageError):
+    """No upload has this id, or a message has taken it already."""
+
+    code = "upload_unknown"
+
+
+class ClientIdTaken(UsageError):
+    """A message with this id was sent before, and this is another one."""
+
+    code = "client_id_taken"
 
 
 class NotRunning(OwnerError):

@@ -9,7 +9,7 @@ from io import FileIO
 from pathlib import Path
 
 from fermix.clock import Clock
-from fermix.errors import OwnerError, UsageError
+from fermix.errors import OwnerError, UploadUnknown, UsageError
 from fermix.ids import is_id, new_id
 from fermix.messages import Attachment
 from fermix.paths import Home
@@ -66,7 +66,7 @@ class Blobs:
                 source.replace(target)
                 return target.stat().st_size
             except FileNotFoundError as error:
-                raise UsageError(f"No upload {blob_id!r} is waiting; send the file again.") from error
+                raise UploadUnknown(f"No upload {blob_id!r} is waiting; send the file again.") from error
             except OSError as error:
                 raise OwnerError(f"Cannot store the file {name[:80]!r}: {error.strerror}.") from error
 
@@ -109,7 +109,7 @@ def _append(path: Path, piece: bytes, must_exist: bool) -> int:
         with os.fdopen(os.open(path, flags, 0o600), "ab", buffering=0) as file:
             return _add_whole(file, piece)
     except FileNotFoundError as error:
-        raise UsageError(f"No upload {path.name!r} is waiting; begin again.") from error
+        raise UploadUnknown(f"No upload {path.name!r} is waiting; begin again.") from error
     except OSError as error:
         raise OwnerError(f"Cannot store the upload: {error.strerror}.") from error
 

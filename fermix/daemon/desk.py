@@ -11,7 +11,7 @@ from fermix.clock import Clock
 from fermix.conversations import ConversationStore, ConversationSummary, ExportPage, StoredMessage
 from fermix.conversations.export import PAGE_CHARS
 from fermix.daemon.blobs import Blobs
-from fermix.errors import ProtocolError, SessionUnknown, ToolDenied, UsageError
+from fermix.errors import ClientIdTaken, ProtocolError, SessionUnknown, ToolDenied, UsageError
 from fermix.gateway.authorizer import LOCAL
 from fermix.gateway.erase import DELETED, Erased
 from fermix.gateway.gateway import Denied, Gateway
@@ -73,9 +73,9 @@ class Desk:
         if isinstance(entry, Denied):
             raise ToolDenied("This process may not talk to fermix.")
         if entry.key.chat_id == DELETED:
-            raise UsageError("This message was deleted with its session; send it as a new one.")
+            raise ClientIdTaken("This message was deleted with its session; send it as a new one.")
         if entry.key != key:
-            raise UsageError(f"client_id {words.client_id!r} is a message of another session.")
+            raise ClientIdTaken(f"client_id {words.client_id!r} is a message of another session.")
         return entry
 
     def known(self, client_id: str) -> InboxEntry | None:

@@ -11,6 +11,7 @@ from fermix.web import streams
 from fermix.web.port import MAIN_SESSION, Upload, Words
 from fermix.web.refusals import Refused
 from fermix.web.routes import EVENTS, JSON, Call, Route
+from fermix.web.schema import Id, SessionName
 from fermix.web.turns import TurnState, ended, log_of
 
 
@@ -18,11 +19,11 @@ class Message(msgspec.Struct, forbid_unknown_fields=True):
     """What a person says."""
 
     text: str
-    session: str = MAIN_SESSION
+    session: SessionName = MAIN_SESSION
     """The conversation it belongs to, made with its first message."""
     attachments: tuple[Upload, ...] = ()
     """Files uploaded before."""
-    client_id: str | None = None
+    client_id: Id | None = None
     """A ULID; the same one again is the same message. None has one made."""
 
 
@@ -77,7 +78,7 @@ ROUTES = (
         request=Message,
         response=Reply,
         media_types=(JSON, EVENTS),
-        errors=(400, 411, 413, 415, 429, 503),
+        errors=(400, 404, 408, 409, 411, 413, 415, 429, 503),
         tag="messages",
     ),
 )

@@ -15,6 +15,7 @@ import msgspec
 from fermix import __version__
 from fermix.web.refusals import RETRY_S
 from fermix.web.routes import BYTES, EVENTS, JSON, Answer, Call, NoQuery, Route
+from fermix.web.schema import SESSION_NAME, ULID
 
 Described = dict[str, Any]  # a piece of an OpenAPI document
 
@@ -38,6 +39,7 @@ REASONS = {
     502: "The turn did not come to an answer.",
     503: "Not now: fermix starts, stops or cannot store anything; Retry-After says when to come again.",
 }
+PATH_SCHEMAS = {"turn_id": ULID, "name": SESSION_NAME}
 PATH_EXAMPLES = {"turn_id": "01J9ZK3V5T8Q2W4E6R7Y9A1B3C", "name": "main", "model": "fermix"}
 EXAMPLES: dict[str, object] = {
     "Message": {"text": "What is on my disk?", "session": "main"},
@@ -47,6 +49,22 @@ EVENT_EXAMPLES = {
     "/message": 'id: 2\nevent: text_delta\ndata: {"text":"Hello"}\n\n',
     "/turns/{turn_id}/events": 'id: 2\nevent: text_delta\ndata: {"text":"Hello"}\n\n',
     "/v1/chat/completions": 'data: {"object":"chat.completion.chunk","choices":[…]}\n\ndata: [DONE]\n\n',
+}
+RULES: dict[str, Described] = {
+    "Message": {
+        "anyOf": [
+            {"properties": {"text": {"pattern": r"\S"}}},
+            {"properties": {"attachments": {"minItems": 1}}, "required": ["attachments"]},
+        ]
+    },
+    "Change": {"minProperties": 1},
+}
+"""What is true of a whole body, beyond its single fields."""
+EVENT: Described = {
+    "type": "object",
+    "description": "One event; a stream has any number of them.",
+    "properties": {"id": {"type": "string"}, "event": {"type": "string"}, "data": {"type": "string"}},
+    "required": ["data"],
 }
 ABOUT = (
     "What the owner's programs may do with fermix: talk to it, follow its turns, keep its sessions. "
@@ -105,6 +123,8 @@ class _Schemas:
             types, ref_template="#/components/schemas/{name}"
         )
         self.components = components
+        for name, rule in RULES.items():
+            self.components.get(name, {}).update(rule)
         self._of = dict(zip(types, found, strict=True))
 
     def of(self, kind: type[msgspec.Struct]) -> Described:
@@ -143,7 +163,7 @@ def _operation(route: Route, schemas: _Schemas) -> Described:
             body["example"] = example
         described["requestBody"] = {"required": True, "content": {JSON: body}}
     elif route.takes_bytes:
-        described["requestBody"] = {"required": True, "content": {BYTES: {"schema": {}}}}
+        described["requestBody"] = {"required": False, "content": {BYTES: {"schema": {}}}}
     return described
 
 
@@ -158,7 +178,7 @@ def _path(route: Route) -> Iterable[Described]:
             "name": name,
             "in": "path",
             "required": True,
-            "schema": {"type": "string", "minLength": 1},
+            "schema": PATH_SCHEMAS.get(name, {"type": "string", "minLength": 1}),
             "example": PATH_EXAMPLES.get(name, name),
         }
 
@@ -181,13 +201,13 @@ def _without_null(schema: Described) -> Described:
 
 
 def _headers(route: Route) -> Iterable[Described]:
-    for name, meaning in route.headers.items():
+    for header in route.headers:
         yield {
-            "name": name,
+            "name": header.name,
             "in": "header",
             "required": False,
-            "description": meaning,
-            "schema": {"type": "string"},
+            "description": header.meaning,
+            "schema": header.schema,
         }
 
 
@@ -205,7 +225,7 @@ def _success(route: Route, schemas: _Schemas) -> Described:
         for media_type in route.media_types:
             content[media_type] = {"schema": {}}
             if media_type == EVENTS:
-                content[media_type] = {"schema": {"type": "string"}, "example": EVENT_EXAMPLES[route.path]}
+                content[media_type] = {"schema": EVENT, "example": EVENT_EXAMPLES[route.path]}
             elif media_type == JSON:
                 content[media_type] = {
                     "schema": schemas.of(route.response) if route.response else {"type": "object"}

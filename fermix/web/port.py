@@ -16,6 +16,7 @@ from fermix.gateway.watch import TurnLog
 from fermix.messages import ChatMessage
 from fermix.trust import OPERATOR_ATTENDED, Standing
 from fermix.web.health import HealthReport
+from fermix.web.schema import Id
 
 MAIN_SESSION = "main"
 """Where words go that name no session."""
@@ -24,7 +25,7 @@ MAIN_SESSION = "main"
 class Upload(msgspec.Struct):
     """An uploaded file and what to call it."""
 
-    blob_id: str
+    blob_id: Id
     name: str
     media_type: str = "application/octet-stream"
 

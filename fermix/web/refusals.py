@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from fermix.errors import (
+    ClientIdTaken,
     DeadlineExceeded,
     Draining,
     FermixError,
@@ -17,6 +18,7 @@ from fermix.errors import (
     SessionUnknown,
     StoreError,
     ToolDenied,
+    UploadUnknown,
     UsageError,
 )
 from fermix.telemetry.lines import redacted
@@ -62,6 +64,8 @@ class Refused(FermixError):
 
 _STATUS: tuple[tuple[type[FermixError], int], ...] = (
     (SessionUnknown, 404),
+    (UploadUnknown, 404),
+    (ClientIdTaken, 409),
     (UsageError, 400),
     (ProtocolError, 400),
     (ToolDenied, 403),

@@ -122,6 +122,15 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """A request header, for the description."""
+
+    name: str
+    meaning: str
+    schema: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
     """One method on one path."""
 
@@ -133,8 +142,8 @@ class Route:
     """Gives a struct (sent as JSON with 200), an `Answer` or a `Stream`; raises FermixError to refuse."""
     query: type[msgspec.Struct] = NoQuery
     """One field per parameter."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """The request headers of its own that it reads, each with its meaning."""
+    headers: tuple[Header, ...] = ()
+    """The request headers of its own that it reads."""
     request: type[msgspec.Struct] | None = None
     """The JSON body; None when there is none."""
     takes_bytes: bool = False

@@ -18,6 +18,7 @@ from fermix.errors import UsageError
 from fermix.messages import UserMessage
 from fermix.web.port import DeskPort
 from fermix.web.routes import JSON, Call, Route, Stream
+from fermix.web.schema import Title
 from fermix.web.turns import Cancelled
 
 LAST_TEXT = 200
@@ -64,7 +65,7 @@ class Messages(msgspec.Struct):
 class Change(msgspec.Struct, forbid_unknown_fields=True):
     """What becomes different; what is left out stays."""
 
-    title: str | msgspec.UnsetType = msgspec.UNSET
+    title: Title | msgspec.UnsetType = msgspec.UNSET
     archived: bool | msgspec.UnsetType = msgspec.UNSET
 
 

@@ -62,9 +62,10 @@ def piece(name: str, data: object, seq: int | None = None) -> bytes:
 def _pieces(call: Call, log: TurnLog, named: Mapping[str, object], after_seq: int) -> Iterator[bytes]:
     yield piece("accepted", named, after_seq)
     last_seq, is_done = after_seq, False
-    quiet_until = Deadline.after(call.settings.keep_alive_s)
+    keep_alive_s = call.settings.keep_alive_s
+    quiet_until = Deadline.after(keep_alive_s)
     try:
-        for event in log.watch(after_seq, TICK_S):
+        for event in log.watch(after_seq, min(TICK_S, keep_alive_s)):
             call.check()
             if event is not None:
                 last_seq, is_done = event.seq, event.name == "done"
@@ -73,7 +74,7 @@ def _pieces(call: Call, log: TurnLog, named: Mapping[str, object], after_seq: in
                 yield b": keep-alive\n\n"
             else:
                 continue
-            quiet_until = Deadline.after(call.settings.keep_alive_s)
+            quiet_until = Deadline.after(keep_alive_s)
     except FermixError as error:
         yield piece("error", body_of(error))
         return

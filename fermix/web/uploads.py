@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from fermix.web.routes import Call, Route
+from fermix.web.schema import Id
 
 PIECE_BYTES = 1024 * 1024
 
@@ -20,17 +21,17 @@ class Uploaded(msgspec.Struct):
 class UploadQuery(msgspec.Struct, forbid_unknown_fields=True):
     """Parameters of an upload."""
 
-    blob_id: str | None = None
+    blob_id: Id | None = None
     """An earlier upload to go on with; None begins a new one."""
 
 
 def _upload(call: Call) -> object:
     blob_id: str | None = call.query.blob_id
-    size = 0
+    size: int | None = None
     for piece in call.raw.pieces(PIECE_BYTES):
         blob_id, size = call.desk().upload(blob_id, piece)
-    if blob_id is None:
-        blob_id, size = call.desk().upload(None, b"")
+    if blob_id is None or size is None:
+        blob_id, size = call.desk().upload(blob_id, b"")
     return Uploaded(blob_id, size)
 
 
@@ -43,7 +44,7 @@ ROUTES = (
         query=UploadQuery,
         takes_bytes=True,
         response=Uploaded,
-        errors=(400, 408, 411, 413, 503),
+        errors=(400, 404, 408, 411, 413, 503),
         tag="messages",
         body_limit=lambda settings: settings.upload_limit_bytes,
     ),

@@ -153,7 +153,7 @@ def test_full_conversation_refuses_more_and_the_others_do_not_notice(bot: Bot) -
         ("resume", {"turn_id": fresh_id(), "after_seq": 2**53 + 1}, "invalid_params"),
         ("resume", {"turn_id": fresh_id(), "after_seq": -1}, "invalid_params"),
         ("blob", {"blob_id": "../../config.toml", "data": ""}, "usage"),
-        ("blob", {"blob_id": fresh_id(), "data": ""}, "usage"),
+        ("blob", {"blob_id": fresh_id(), "data": ""}, "upload_unknown"),
         ("blob", {"data": "aa=="[:3]}, "invalid_params"),
         ("sessions.messages", {"session": "x" * 500}, "usage"),
     ],

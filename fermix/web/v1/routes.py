@@ -14,17 +14,19 @@ from fermix.ids import new_id
 from fermix.tasks import Deadline
 from fermix.web import streams
 from fermix.web.port import DeskPort, Upload, Words
-from fermix.web.routes import EVENTS, JSON, Answer, Call, Route, Stream
+from fermix.web.routes import EVENTS, JSON, Answer, Call, Header, Route, Stream
+from fermix.web.schema import HEADER_TEXT
 from fermix.web.turns import log_of
 from fermix.web.v1 import wire
 from fermix.web.v1.answer import Told, chunks, line_of, whole
-from fermix.web.v1.asked import SESSION_PREFIX, Asked, client_id, understand
+from fermix.web.v1.asked import SESSION_LENGTH, SESSION_PREFIX, Asked, client_id, understand
 from fermix.web.v1.failure import PartRefused, shape
 
 PIECE_BYTES = 1024 * 1024
 SESSION_HEADER = "X-Fermix-Session"
 NOTICE_HEADER = "X-Fermix-Notice"
 KEY_HEADER = "Idempotency-Key"
+KEY_LENGTH = 255
 STOPS_RETRIES = {"x-should-retry": "false"}
 """OpenAI's clients ask again after a 5xx by themselves; a turn that acted is not run twice for that."""
 
@@ -104,9 +106,9 @@ class _Chat:
 
 
 def _chat(call: Call) -> object:
-    session = _header_text(call.headers.get(SESSION_HEADER.lower()))
+    session = _plain(call, SESSION_HEADER, SESSION_LENGTH)
     asked = understand(call.body, session=session)
-    key = _header_text(call.headers.get(KEY_HEADER.lower()))
+    key = _plain(call, KEY_HEADER, KEY_LENGTH)
     id = client_id(key, session=asked.session) if key is not None else new_id(time.time_ns() // 1_000_000)
     with ExitStack() as stack:
         stack.callback(call.slot().free)
@@ -179,21 +181,35 @@ def _upload(desk: DeskPort, name: str, media_type: str, body: bytes) -> Upload:
     return Upload(blob_id, name, media_type)
 
 
-def _header_text(value: str | None) -> str | None:
-    """A header's text: WSGI hands bytes on as Latin-1, clients send UTF-8."""
-    if value is None:
-        return None
-    return value.encode("latin-1", errors="replace").decode(errors="replace")
+def _plain(call: Call, name: str, length: int) -> str | None:
+    """A header's text; None when it is not there. Raises: PartRefused for more than plain ASCII."""
+    text = call.headers.get(name.lower())
+    if text is not None and not (0 < len(text) <= length and text.isascii() and text.isprintable()):
+        raise PartRefused(
+            "invalid_value",
+            f"{name} is {text[:40]!r}; expected 1 to {length} printable ASCII characters.",
+            param=name,
+        )
+    return text
 
 
 def _headers(notice: str | None) -> dict[str, str]:
     return {NOTICE_HEADER: notice} if notice else {}
 
 
-_HEADERS = {
-    SESSION_HEADER: "Continue this session of fermix; earlier messages of the request are ignored then.",
-    KEY_HEADER: "The same key again is the same message: it is answered once, and told again.",
-}
+_HEADERS = (
+    Header(
+        name=SESSION_HEADER,
+        meaning="Continue this session of fermix; earlier messages of the request are ignored then. "
+        "Names beyond ASCII go into metadata.session.",
+        schema={"type": "string", "pattern": HEADER_TEXT % 62},
+    ),
+    Header(
+        name=KEY_HEADER,
+        meaning="The same key again is the same message: it is answered once, and told again.",
+        schema={"type": "string", "pattern": HEADER_TEXT % 253},
+    ),
+)
 
 ROUTES = (
     Route(

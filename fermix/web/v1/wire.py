@@ -10,21 +10,12 @@ from typing import Annotated, Any
 
 import msgspec
 
+from fermix.web.schema import SessionName
+
 MODEL = "fermix"
 """The one model there is."""
 DATA_URL = r"^data:[\w.+-]+/[\w.+-]+;base64,([A-Za-z0-9+/]{4})+$"
 """What the description says of embedded files; a last group with padding is taken too."""
-SESSION_LENGTH = 64
-
-SessionName = Annotated[
-    str,
-    msgspec.Meta(
-        min_length=1,
-        max_length=SESSION_LENGTH,
-        description="A session of fermix, as in `sessions list`.",
-        extra_json_schema={"pattern": r"^[A-Za-z0-9_.-]+$"},
-    ),
-]
 
 
 class TextPart(msgspec.Struct, tag_field="type", tag="text"):

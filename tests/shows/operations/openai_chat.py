@@ -1,6 +1,6 @@
 """What a program does with OpenAI's own client; run in an environment that has it.
 
-python openai_chat.py BASE_URL   (the token stands in OPENAI_API_KEY); prints a line for each thing that holds.
+python openai_chat.py BASE_URL   with the token in OPENAI_API_KEY; a line for each thing that holds
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def tools_are_ignored_with_a_notice(client: openai.OpenAI) -> None:
 @check
 def errors_are_the_client_s_own_classes(client: openai.OpenAI) -> None:
     stranger = client.with_options(api_key="fx-wrong")
-    error = raised(openai.AuthenticationError, lambda: stranger.models.list())
+    error = raised(openai.AuthenticationError, stranger.models.list)
     assert error.status_code == 401
     error = raised(openai.NotFoundError, lambda: client.models.retrieve("gpt-4o"))
     assert error.code == "model_not_found"
