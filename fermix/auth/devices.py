@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
 import shlex
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -71,27 +75,31 @@ class DeviceTokens:
                 f"{device.name[:80]!r} is not a token's name. "
                 "Expected 1 to 64 letters, digits, '.', '_' or '-', the first a letter or digit."
             )
-        there = self.all()
-        if any(each.name == device.name for each in there):
-            raise UsageError(
-                f"There is a token named {device.name!r} already.",
-                hint=f"fermix tokens revoke {device.name}",
-            )
-        if len(there) >= MOST:
-            raise UsageError(f"There are {MOST} tokens, the most there may be.", hint="fermix tokens list")
-        self._write((*there, device))
+        with self._alone():
+            there = self.all()
+            if any(each.name == device.name for each in there):
+                raise UsageError(
+                    f"There is a token named {device.name!r} already.",
+                    hint=f"fermix tokens revoke {device.name}",
+                )
+            if len(there) >= MOST:
+                raise UsageError(
+                    f"There are {MOST} tokens, the most there may be.", hint="fermix tokens list"
+                )
+            self._write((*there, device))
 
     def remove(self, name: str) -> bool:
         """Forget one; it counts from the next look of any process. False when there is none of this name.
 
         Raises: as `all`; OSError.
         """
-        there = self.all()
-        left = tuple(each for each in there if each.name != name)
-        if len(left) == len(there):
-            return False
-        self._write(left)
-        return True
+        with self._alone():
+            there = self.all()
+            left = tuple(each for each in there if each.name != name)
+            if len(left) == len(there):
+                return False
+            self._write(left)
+            return True
 
     def note_use(self, used: dict[bytes, int]) -> None:
         """Write down when tokens were last used (by digest); one that was revoked meanwhile stays away.

@@ -103,6 +103,9 @@ class StubRuntime:
     def desk(self) -> None:
         raise NotReady("The stub keeps no turns.")
 
+    def tokens(self) -> None:
+        raise NotReady("The stub lets nobody in.")
+
     def _accept(self) -> None:
         while True:
             client, _ = self.control.accept()

@@ -13,7 +13,11 @@ def test_status_names_the_http_address_that_was_really_bound() -> None:
         status = bot.status()
         address = status["http"]
 
-        with urllib.request.urlopen(f"http://{address}/health", timeout=10) as answer:
+        token = (bot.home / "api-token").read_text().strip()
+        request = urllib.request.Request(
+            f"http://{address}/health", headers={"Authorization": f"Bearer {token}"}
+        )
+        with urllib.request.urlopen(request, timeout=10) as answer:
             report = json.loads(answer.read())
 
     assert report["status"] == "ready"

@@ -12,5 +12,5 @@ from tests.web.service import Service, serving
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    with serving(tmp_path) as made:
+    with serving(tmp_path, idle_s=1) as made:
         yield made
