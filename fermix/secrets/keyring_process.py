@@ -37,9 +37,7 @@ def main(words: Sequence[str]) -> int:
     signal.alarm(LIMITS_S[action] + 5)
     try:
         return _answer(action, service, name)
-    except ImportError as error:
-        return _told(Outcome.NO_KEYRING, error)
-    except RuntimeError as error:  # how keyring says that its service is not there
+    except (ImportError, RuntimeError, OSError) as error:  # no library, no service behind the bus, no bus
         return _told(Outcome.NO_KEYRING, error)
     except Exception as error:  # the process boundary: any library below may fail in its own way
         is_locked = "Locked" in type(error).__name__ or "dismissed" in str(error).lower()

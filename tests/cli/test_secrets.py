@@ -18,14 +18,14 @@ KEY = "sk-secret-0123456789"
 
 
 @pytest.fixture
-def keyring(fermix: Any, request: pytest.FixtureRequest) -> dict[str, str]:
-    """The environment of a desktop whose keyring is a file."""
-    program = fermix.root / "keyring"
+def keyring(source: Any) -> dict[str, str]:
+    """The environment of a desktop whose keyring is a file; the binary only ever asks itself."""
+    program = source.root / "keyring"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} {FAKE} "$@"\n')
     program.chmod(0o700)
     return {
         "FERMIX_EXE": str(program),
-        "FAKE_KEYRING": str(fermix.root / "keyring.json"),
+        "FAKE_KEYRING": str(source.root / "keyring.json"),
         "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nowhere",
     }
 
@@ -95,13 +95,13 @@ def test_secret_is_never_taken_from_the_command_line(fermix: Any) -> None:
     assert not fermix.home.exists()
 
 
-def test_names_are_listed_with_their_store_and_never_a_value(fermix: Any, keyring: dict[str, str]) -> None:
-    fermix("secrets", "set", "in-file", stdin=KEY)
-    set_it = fermix("secrets", "set", "in-ring", "--json", stdin=KEY, environment=keyring)
+def test_names_are_listed_with_their_store_and_never_a_value(source: Any, keyring: dict[str, str]) -> None:
+    source("secrets", "set", "in-file", stdin=KEY)
+    set_it = source("secrets", "set", "in-ring", "--json", stdin=KEY, environment=keyring)
     everywhere = {**keyring, "FERMIX_SECRET_OUTSIDE": KEY}
 
-    done = fermix("secrets", "list", environment=everywhere)
-    listed = fermix("secrets", "list", "--json", environment=everywhere)
+    done = source("secrets", "list", environment=everywhere)
+    listed = source("secrets", "list", "--json", environment=everywhere)
 
     assert json.loads(set_it.stdout) == {"name": "in-ring", "store": "keyring"}
     assert done.stdout.split() == ["in-file", "files", "in-ring", "keyring", "outside", "environment"]
@@ -109,14 +109,25 @@ def test_names_are_listed_with_their_store_and_never_a_value(fermix: Any, keyrin
     assert KEY not in done.stdout + listed.stdout
 
 
-def test_store_setting_decides_where_a_new_secret_goes(fermix: Any, keyring: dict[str, str]) -> None:
+def test_store_setting_decides_where_a_new_secret_goes(source: Any, keyring: dict[str, str]) -> None:
     for store, kept in (("files", "files"), ("keyring", "keyring"), ("auto", "keyring")):
-        assert fermix("config", "set", "secrets.store", store).exit_code == 0
-        done = fermix("secrets", "set", "mine", "--json", stdin=KEY, environment=keyring)
+        assert source("config", "set", "secrets.store", store).exit_code == 0
+        done = source("secrets", "set", "mine", "--json", stdin=KEY, environment=keyring)
         assert json.loads(done.stdout)["store"] == kept
 
-    refused = fermix("config", "set", "secrets.store", "vault")
+    refused = source("config", "set", "secrets.store", "vault")
     assert refused.exit_code == 1 and "auto, keyring, files" in refused.stderr
+
+
+def test_desktop_without_a_keyring_keeps_secrets_in_files(fermix: Any) -> None:
+    desktop = {"DBUS_SESSION_BUS_ADDRESS": "unix:path=/nowhere"}
+
+    asked = fermix("_keyring", "check", "fermix", "-", environment=desktop)
+    done = fermix("secrets", "set", "mine", "--json", stdin=KEY, environment=desktop)
+
+    assert asked.exit_code == 5
+    assert "No such file" in asked.stderr  # the bus, and not one of the libraries
+    assert json.loads(done.stdout)["store"] == "files"
 
 
 def test_keyring_that_is_asked_for_and_not_there_is_an_error(fermix: Any) -> None:
