@@ -26,6 +26,7 @@ _PROPERTIES = (
     "ExecMainStatus",
     "NRestarts",
     "NeedDaemonReload",
+    "Job",
 )
 
 
@@ -44,11 +45,13 @@ class UnitState:
     restarts: int
     is_stale: bool
     """The file was changed since the manager read it."""
+    has_job: bool
+    """A start or stop was asked for and waits, as for the network."""
 
     @property
     def is_up(self) -> bool:
         """Whether it runs, comes, goes, or waits to be started again."""
-        return self.active in ("active", "activating", "reloading", "deactivating")
+        return self.has_job or self.active in ("active", "activating", "reloading", "deactivating")
 
 
 class Manager:
@@ -102,6 +105,7 @@ class Manager:
             exit_status=_number(told.get("ExecMainStatus")),
             restarts=_number(told.get("NRestarts")),
             is_stale=told.get("NeedDaemonReload") == "yes",
+            has_job=_number(told.get("Job")) > 0,
         )
 
     def lingers(self, user: str) -> bool | None:

@@ -76,9 +76,9 @@ def unit_text(facts: UnitFacts) -> str:
 
 def folders_made(text: str) -> tuple[str, ...]:
     """The folders an installed unit names as made for it."""
-    last = text.rstrip("\n").rpartition("\n")[2]
+    found = [line.removeprefix(MADE) for line in text.splitlines() if line.startswith(MADE)]
     try:
-        return tuple(shlex.split(last.removeprefix(MADE))) if last.startswith(MADE) else ()
+        return tuple(shlex.split(found[-1])) if found else ()
     except ValueError:  # somebody edited it
         return ()
 
