@@ -18,6 +18,7 @@ from fermix.cli.setup_apply import apply_to_running
 from fermix.cli.setup_probe import ProbeDoor
 from fermix.cli.setup_screen import Screen
 from fermix.cli.terminal import say
+from fermix.cli.unit import manager_of
 from fermix.config.home import prepare_home
 from fermix.config.source import Source, read_source
 from fermix.config.writer import ConfigWriter
@@ -107,7 +108,7 @@ def command(
             present_key=lambda table: _key_behind(stores, table),
         )
         decision = wizard.decide()
-    wants_service = _wants_service(asker, wants_service)  # the last question: after it all is done
+    wants_service = _wants_service(home, asker, wants_service)  # the last question: after it all is done
     prepare_home(home)
     writer = ConfigWriter(home.config, SCHEMA, user_home=user_home(os.environ))
     written = commit(decision, present, source, writer=writer, stores=stores)
@@ -178,8 +179,8 @@ def _key_behind(stores: SecretStores, table: Table) -> Secret | None:
         return None
 
 
-def _wants_service(asker: Screen | None, wants: bool | None) -> bool:
-    if wants is None and asker is not None:
+def _wants_service(home: Home, asker: Screen | None, wants: bool | None) -> bool:
+    if wants is None and asker is not None and manager_of(home) is None:
         question = "Run fermix in the background from now on, also after a restart of this machine?"
         return ask_whether(question, default=False)
     return bool(wants)

@@ -270,7 +270,9 @@ def test_without_a_terminal_what_is_missing_is_a_usage_error(
 def test_service_that_cannot_be_installed_is_told_and_the_rest_is_done(
     fermix: Any, model: Model, scratch: Path
 ) -> None:
-    done = fermix(*flags(model, "--service", "--json"), environment={"KEY": KEY, "PATH": "/nowhere"})
+    (fermix.root / ".config").write_text("")  # where a unit would go; root is refused anyway
+
+    done = fermix(*flags(model, "--service", "--json"), environment={"KEY": KEY})
 
     assert done.exit_code == 1
     assert json.loads(done.stdout)["error"]["code"] == "service_failed"
