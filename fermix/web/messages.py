@@ -42,7 +42,9 @@ def _say(call: Call) -> object:
             "client_id_missing",
             "Last-Event-ID goes on with an earlier message; expected its client_id.",
         )
-    client_id = message.client_id or new_id(time.time_ns() // 1_000_000)
+    client_id = message.client_id
+    if client_id is None:
+        client_id = new_id(time.time_ns() // 1_000_000)
     words = Words(
         text=message.text,
         client_id=client_id,

@@ -55,7 +55,7 @@ def understand(request: wire.ChatRequest, *, session: str | None) -> Asked:
     Raises: PartRefused with what was expected.
     """
     _check(request)
-    named = session or (request.metadata.session if request.metadata else None)
+    named = _session(request, session)
     last = _last_of_person(request.messages)
     asked_by_program = "\n\n".join(_instructions(request.messages))
     words, files = _person_said(request.messages[last], last)
@@ -105,6 +105,18 @@ def _check(request: wire.ChatRequest) -> None:
             f"response_format {request.response_format.type[:40]!r} cannot be promised; expected 'text'.",
             param="response_format.type",
         )
+
+
+def _session(request: wire.ChatRequest, header: str | None) -> str | None:
+    """The session the request names; None when it names none."""
+    told = request.metadata.session if request.metadata is not None else None
+    if told is not None and header is not None and told != header:
+        raise PartRefused(
+            "invalid_value",
+            f"The header names the session {header!r}, metadata.session {told[:64]!r}; expected one.",
+            param="metadata.session",
+        )
+    return header if header is not None else told
 
 
 def _last_of_person(messages: list[wire.Message]) -> int:

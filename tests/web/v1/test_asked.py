@@ -248,3 +248,10 @@ def test_same_key_is_the_same_message_within_its_session() -> None:
     assert asked.client_id("order 7", session=None) == first
     assert asked.client_id("order 7", session="main") != first
     assert asked.client_id("order 8", session=None) != first
+
+
+def test_two_different_sessions_are_refused_and_the_same_one_twice_is_not() -> None:
+    with pytest.raises(Refused, match=r"metadata\.session 'other'"):
+        read(user("hello"), header="trip", metadata={"session": "other"})
+
+    assert read(user("hello"), header="trip", metadata={"session": "trip"}).session == "trip"
