@@ -277,3 +277,36 @@ def test_service_that_cannot_be_installed_is_told_and_the_rest_is_done(
     assert done.exit_code == 1
     assert json.loads(done.stdout)["error"]["code"] == "service_failed"
     assert 'name = "mine"' in config_of(fermix)
+
+
+def test_daemon_that_is_too_old_to_be_asked_is_left_alone_and_told_to_be_restarted(
+    fermix: Any, daemon: Any, model: Model, scratch: Path
+) -> None:
+    for method in ("provider.probe", "reload"):
+        daemon.on[method] = lambda request: request.error(
+            "method_unknown", f"No method {request.method!r}."
+        )
+
+    done = fermix(*flags(model), environment={"KEY": KEY})
+
+    assert done.exit_code == 0, done.stderr
+    assert "fermix restart" in done.stdout
+    assert daemon.asked("provider.probe")[0]["base_url"] == model.base_url
+    assert 'name = "mine"' in config_of(fermix)
+
+
+def test_what_a_provider_says_cannot_steer_the_terminal(
+    fermix: Any, daemon: Any, person: Callable[..., Any]
+) -> None:
+    evil = "\x1b]0;owned\x07\x9b2J"
+    daemon.on["provider.probe"] = lambda request: request.result(
+        status="model_unknown", message=evil, hint=evil, models=[evil], model=evil, latency_ms=1
+    )
+    someone = person("setup", "--base-url", "http://127.0.0.1:1/v1")
+    someone.sees("What now?")
+    someone.type("\r")
+    someone.sees("Model")
+    someone.type(CTRL_C)
+
+    assert someone.leaves() == 130
+    assert "\x1b]0;owned" not in someone.raw and not set("\x9b\x07") & set(someone.raw)
