@@ -34,7 +34,7 @@ _CALL_S = 120.0
 """A provider may take long to answer, a local model to load."""
 _TICK_S = 0.1
 _MARKS = {State.OK: "✓", State.WARN: "!", State.FAIL: "✗", State.SKIPPED: "-"}
-_PLAIN_MARKS = {State.OK: "ok", State.WARN: "!", State.FAIL: "x", State.SKIPPED: "-"}
+_PLAIN_MARKS = {State.OK: "ok", State.WARN: "! ", State.FAIL: "x ", State.SKIPPED: "- "}
 _STYLES = {State.OK: "green", State.WARN: "yellow", State.FAIL: "red", State.SKIPPED: "dim"}
 
 
@@ -152,6 +152,7 @@ def _wanted(home: Home, environment: Mapping[str, str]) -> Wanted | None:
         http_host=settings.http.host,
         http_port=settings.http.port,
         provider=settings.provider.name,
+        model=settings.provider.model,
         wal_limit_bytes=settings.database.wal_limit_bytes,
     )
 
@@ -162,9 +163,12 @@ def _http_problem(home: Home, environment: Mapping[str, str]) -> FermixError | N
 
     try:
         settings = load_settings(home, environment).http
-        return problem(settings, device_tokens=len(DeviceTokens(home.tokens).all()))
     except ConfigError:  # told by the check of config.toml
         return None
+    try:
+        return problem(settings, device_tokens=len(DeviceTokens(home.tokens).all()))
+    except ConfigError as error:
+        return error
 
 
 def _print(outcome: Outcome) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import stat
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from fermix import __version__
-from tests.cli.conftest import FakeDaemon, status
+from tests.cli.conftest import FakeDaemon, Person, Request, status
 
 
 @pytest.fixture
@@ -66,6 +68,7 @@ def test_each_check_has_a_line_with_a_mark_and_its_command(homely: Any) -> None:
     assert "\x1b" not in done.stdout
 
 
+@pytest.mark.parametrize("fermix", ["source"], indirect=True)  # a binary writes UTF-8 whatever is set
 def test_marks_are_plain_where_the_terminal_has_no_others(homely: Any) -> None:
     done = homely("doctor", environment={"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
 
@@ -97,6 +100,13 @@ def test_what_needs_a_decision_is_named_and_fails(homely: Any) -> None:
     assert finding["hint"] == "fermix config unset http.prot"
     assert finding["fixable"] is False
     assert answer["failed"] == 1
+
+
+def test_broken_list_of_tokens_is_named(homely: Any) -> None:
+    (homely.home / "tokens.toml").write_text("[[nonsense")
+    (homely.home / "tokens.toml").chmod(0o600)
+
+    assert "tokens.toml" in found(examined(homely, exit_code=1), "ports")["saw"]
 
 
 def test_commands_it_names_do_repair(homely: Any) -> None:
@@ -133,7 +143,7 @@ def test_running_daemon_is_asked(homely: Any) -> None:
         "fixable": False,
     }
     assert found(answer, "versions")["hint"] == "fermix restart"
-    assert "'gateway'" not in found(answer, "daemon")["saw"]
+    assert found(answer, "daemon")["saw"] == "Its part 'gateway' was restarted 2 times: it broke."
     assert daemon.asked("provider.probe") == [{}]
 
 
@@ -147,6 +157,44 @@ def test_full_asks_the_provider_through_a_private_daemon(homely: Any) -> None:
     assert found(answer, "provider")["state"] == "fail"
     assert found(answer, "provider")["hint"]
     assert (homely.home / "fermix.pid").exists()
+
+
+def test_person_who_waits_sees_for_what(homely: Any, person: Callable[..., Person]) -> None:
+    daemon = FakeDaemon(homely.home / "daemon.sock")
+    (homely.home / "daemon.sock").chmod(0o600)
+    is_seen = threading.Event()
+
+    def probe(request: Request) -> None:
+        is_seen.wait(20)
+        request.result(status="ok", model="m", latency_ms=3)
+
+    daemon.on["provider.probe"] = probe
+    try:
+        someone = person("doctor")
+        someone.sees("looking at provider")
+        is_seen.set()
+        shown = someone.sees("'m' answered in 3 ms.")
+        assert someone.leaves() == 0
+    finally:
+        is_seen.set()
+        daemon.close()
+
+    assert "✓ disk" in shown
+
+
+def test_ctrl_c_ends_it_at_once(homely: Any, person: Callable[..., Person]) -> None:
+    daemon = FakeDaemon(homely.home / "daemon.sock")
+    (homely.home / "daemon.sock").chmod(0o600)
+    daemon.on["provider.probe"] = lambda request: None
+    try:
+        someone = person("doctor")
+        someone.sees("looking at provider")
+        someone.type("\x03")
+        assert someone.leaves() == 130
+    finally:
+        daemon.close()
+
+    assert "Traceback" not in someone.shown
 
 
 @pytest.mark.parametrize("words", [("--fxi",), ("now",)])

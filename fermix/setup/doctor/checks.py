@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -95,9 +96,21 @@ def examine(
             fixes = [each.fix for each in findings if each.fix is not None]
             if not fixes or refused:
                 break
+            if (owner := _stranger(scene)) is not None:
+                refused.append(f"The home belongs to user {owner}, who alone may repair it.")
+                break
             _repair(fixes, done, refused)
             findings = _looked(check, scene)
         yield Outcome(check.name, tuple(findings), tuple(done), tuple(refused))
+
+
+def _stranger(scene: Scene) -> int | None:
+    """The user the home belongs to, when that is somebody else: root too only looks."""
+    try:
+        owner = scene.home.root.stat().st_uid
+    except OSError:
+        return None
+    return owner if owner != os.geteuid() else None
 
 
 def _looked(check: Check, scene: Scene) -> list[Finding]:

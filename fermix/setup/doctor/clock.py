@@ -52,7 +52,10 @@ def _written(scene: Scene) -> Iterator[tuple[float, str]]:
     """When the newest things of the home were written, by their own words."""
     if (logged_s := _logged_s(scene.home.log)) is not None:
         yield logged_s, f"the log '{scene.home.log}'"
-    with suppress(sqlite3.Error), opened(scene.home, is_used=scene.status is not None) as connection:
+    with (
+        suppress(sqlite3.Error, OSError),
+        opened(scene.home, is_used=scene.status is not None) as connection,
+    ):
         for table in ("inbox", "messages"):
             # The key's own index answers; ids begin with the time.
             (newest,) = connection.execute(f"SELECT max(id) FROM {table}").fetchone()

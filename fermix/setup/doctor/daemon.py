@@ -9,6 +9,7 @@ from fermix.setup.doctor.lease import is_held, named_holder
 from fermix.setup.doctor.scene import Scene
 
 TOPIC = Topic("daemon")
+_HINT = "fermix logs -n 50"
 _WELL = ("running", "ready")
 
 
@@ -22,21 +23,35 @@ def look(scene: Scene) -> list[Finding]:
             told = f"A fermix (pid {holder.pid}) holds the home, but nobody answers on its socket."
             return [TOPIC.fail(told, f"kill {holder.pid}; fermix start")]
         return [TOPIC.skipped("No daemon runs.", "fermix start")]
-    troubles = [*_children(scene.status), *_checks(scene.status)]
+    troubles = [TOPIC.fail(told, _HINT) for told in (*_children(scene.status), *_checks(scene.status))]
+    troubles += [TOPIC.warn(told, _HINT) for told in _restarted(scene.status)]
     if troubles:
-        return [TOPIC.fail(trouble, "fermix logs -n 50") for trouble in troubles]
+        return troubles
     pid = scene.status.get("arbiter_pid") or scene.status.get("pid")
     return [TOPIC.ok(f"It runs (pid {pid}, {scene.status.get('mode')}) and all its parts are well.")]
 
 
-def _children(status: Any) -> list[str]:
+def _parts(status: Any) -> list[dict[str, Any]]:
     """Any: whatever the daemon sent."""
     children = status.get("children")
+    return [each for each in (children if isinstance(children, list) else []) if isinstance(each, dict)]
+
+
+def _children(status: Any) -> list[str]:
     return [
-        f"Its part '{child.get('name')}' is {child.get('state')}, {child.get('restarts') or 0} restarts: "
+        f"Its part '{child.get('name')}' is {child.get('state')}: "
         f"{child.get('last_error') or 'no error was kept'}."
-        for child in (children if isinstance(children, list) else [])
-        if isinstance(child, dict) and child.get("state") not in _WELL
+        for child in _parts(status)
+        if child.get("state") not in _WELL
+    ]
+
+
+def _restarted(status: Any) -> list[str]:
+    return [
+        f"Its part '{child.get('name')}' was restarted {child['restarts']} times: "
+        f"{child.get('last_error') or 'no error was kept'}."
+        for child in _parts(status)
+        if child.get("state") in _WELL and child.get("restarts")
     ]
 
 

@@ -34,6 +34,8 @@ def look(scene: Scene) -> list[Finding]:
         return _inside(scene, size_bytes)
     except sqlite3.Error as error:
         return [_refused(path, error)]
+    except PermissionError:
+        raise  # the run tells whose it is not
     except OSError as error:
         return [TOPIC.fail(f"'{path}' cannot be read: {error.strerror}.", f"ls -l {_q(path)}")]
 

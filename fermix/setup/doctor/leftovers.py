@@ -27,8 +27,8 @@ DOWNLOAD_S = 86_400.0
 """A download is taken up again where it was cut within a day."""
 UPLOAD_S = 86_400.0
 """Source: daemon.blobs.KEPT_MS, after which the daemon removes them too"""
-_STAGED = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
-"""Source: config.atomic.stage"""
+_STAGED = re.compile(r"\..+\.([0-9a-f]{12}\.tmp|new)")
+"""Source: config.atomic.stage, setup.service.files"""
 _MARK = "FERMIX_COMMAND"
 """Source: process.ledger.MARK"""
 
@@ -162,7 +162,7 @@ def _half_written(scene: Scene, is_served: bool) -> list[Finding]:
         for path in _inside(folder)
         if _STAGED.fullmatch(path.name)
     ]
-    parts = [path for path in _inside(home.models) if path.name.endswith(".part")]
+    parts = [path for path in _inside(home.models) if path.name.endswith((".part", ".part.json"))]
     old = [
         *(path for path in swept if _is_file(path)),
         *_older(staged, now_s - WRITING_S),

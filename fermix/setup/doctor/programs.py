@@ -6,6 +6,7 @@ import shlex
 import shutil
 from pathlib import Path
 
+from fermix.providers.catalog import BUILT_IN, local_models
 from fermix.providers.local_files import is_available
 from fermix.setup.doctor.finding import Finding, Topic
 from fermix.setup.doctor.scene import Scene
@@ -29,33 +30,35 @@ def _well(scene: Scene) -> str:
 
 
 def _model(scene: Scene) -> list[Finding]:
+    """The model on this machine that the settings name, or the built-in one."""
     wanted = scene.wanted()
-    if wanted is None:
+    if wanted is None or wanted.provider != "local":
         return []
-    if wanted.model_file is not None:
-        return _file(Path(wanted.model_file))
-    if wanted.provider == "local" and not is_available(scene.environment):
-        return [
-            TOPIC.warn(
-                "This fermix carries no built-in model; without an Ollama on this machine nobody answers.",
-                "fermix setup",
-            )
-        ]
-    return []
+    files = local_models(scene.home, scene.environment)
+    if wanted.model is None:
+        return [] if BUILT_IN in files else [TOPIC.warn(_NO_MODEL, "fermix setup")]
+    if wanted.model not in files:
+        instead = "the built-in one" if BUILT_IN in files else "nobody"
+        told = (
+            f"The model {wanted.model!r} is no file '{scene.home.models / wanted.model}.gguf': unless an "
+            f"Ollama on this machine has it, {instead} answers."
+        )
+        return [TOPIC.warn(told, "fermix models list")]
+    path = files[wanted.model]
+    return [] if path is None else _file(path)
+
+
+_NO_MODEL = "This fermix carries no built-in model; unless an Ollama runs on this machine, nobody answers."
 
 
 def _file(path: Path) -> list[Finding]:
-    try:
-        with path.open("rb") as file:
-            magic = file.read(len(_GGUF))
-    except OSError as error:
-        return [
-            TOPIC.fail(f"The model file '{path}' cannot be read: {error.strerror}.", "fermix models list")
-        ]
-    if magic != _GGUF:
-        told = f"'{path}' is no model file: it begins with {magic!r}, expected {_GGUF!r}."
-        return [TOPIC.fail(told, f"ls -l {shlex.quote(str(path))}; fermix models list")]
-    return []
+    """Only its head is read. Raises: what nobody may look at is told by the run."""
+    with path.open("rb") as file:
+        magic = file.read(len(_GGUF))
+    if magic == _GGUF:
+        return []
+    told = f"'{path}' is no model file: it begins with {magic!r}, expected {_GGUF!r}."
+    return [TOPIC.fail(told, f"fermix models remove {shlex.quote(path.stem)}")]
 
 
 def _programs(scene: Scene) -> list[Finding]:

@@ -17,7 +17,11 @@ def look(scene: Scene) -> list[Finding]:
     call = scene.call
     try:
         if call is None:
-            if scene.start is None or scene.silence is not None or scene.wanted() is None:
+            if scene.silence is not None:
+                return [TOPIC.skipped("Not asked: the daemon does not answer.", "fermix restart")]
+            if scene.wanted() is None:
+                return [TOPIC.skipped("Not asked: config.toml cannot be used.", "fermix config check")]
+            if scene.start is None:
                 return [TOPIC.skipped("Not asked: no daemon runs.", "fermix doctor --full")]
             call = scene.start()
         return [_told(call)]

@@ -26,10 +26,9 @@ class Wanted:
     http_host: str = "127.0.0.1"
     http_port: int = 4030
     provider: str = "local"
-    model_file: str | None = None
-    """The file of the local model, when the owner named one."""
+    model: str | None = None
+    """The model the owner named, of whichever provider."""
     wal_limit_bytes: int = 64_000_000
-    log_level: str = "info"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

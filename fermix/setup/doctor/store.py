@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -22,8 +24,11 @@ def opened(
 
     is_used: whether a daemon may have it open. A file that nobody uses and that was closed properly
     is opened as immutable, so that SQLite makes no files beside it.
-    Raises: sqlite3.Error, here or while it is used.
+    Raises: sqlite3.Error, here or while it is used; PermissionError for another user's file, beside
+    which root would leave files that its owner cannot use.
     """
+    if home.database.stat().st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(home.database))
     is_whole = not is_used and not _wal_bytes(home.database)
     how = "mode=ro&immutable=1" if is_whole else "mode=ro"
     uri = f"{home.database.absolute().as_uri()}?{how}"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 from fermix.errors import OwnerError
 from fermix.paths import Home
 from fermix.setup.doctor.checks import CHECKS, Check, examine
+from fermix.setup.doctor.database import look as look_at_database
 from fermix.setup.doctor.finding import Finding, State, Topic
 from fermix.setup.doctor.scene import Scene
 
@@ -103,6 +105,20 @@ def test_what_may_not_be_looked_at_is_no_second_failure(scene: SceneMaker) -> No
 
     assert [each.state for each in outcome.findings] == [State.SKIPPED]
     assert "/root/home/memory.db" in outcome.findings[0].saw
+
+
+def test_home_of_another_is_only_looked_at(scene: SceneMaker, home: Home) -> None:
+    (home.root / "memory.db").write_bytes(b"")
+    os.chown(home.root / "memory.db", 4711, -1)
+    os.chown(home.root, 4711, -1)
+    thing = Thing(1)
+
+    (outcome,) = examine(scene(), repairs=True, checks=[Check("thing", thing.look)])
+    (database,) = examine(scene(), repairs=True, checks=[Check("database", look_at_database)])
+
+    assert (outcome.done, thing.repaired) == ((), 0)
+    assert outcome.refused == ("The home belongs to user 4711, who alone may repair it.",)
+    assert [each.state for each in database.findings] == [State.SKIPPED]
 
 
 def test_examining_changes_nothing_in_the_home(scene: SceneMaker, home: Home) -> None:

@@ -112,6 +112,15 @@ def test_provider_is_not_asked_without_a_daemon(scene: SceneMaker) -> None:
     assert one(provider.look(scene()), State.SKIPPED).hint == "fermix doctor --full"
 
 
+def test_provider_is_not_asked_through_what_cannot_be_used(scene: SceneMaker) -> None:
+    start = raising(AssertionError("a daemon was started"))
+    silent = scene(silence=OwnerError("Silence."), start=lambda: start)
+    broken = scene(wanted=lambda: None, start=lambda: start)
+
+    assert one(provider.look(silent), State.SKIPPED).hint == "fermix restart"
+    assert one(provider.look(broken), State.SKIPPED).hint == "fermix config check"
+
+
 def test_private_daemon_is_started_only_where_allowed(scene: SceneMaker) -> None:
     asked = scene(start=lambda: answering(status="ok", model="m", latency_ms=1))
 

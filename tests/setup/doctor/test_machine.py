@@ -98,19 +98,23 @@ def test_daemon_that_listens_for_others_is_named(scene: SceneMaker) -> None:
     ]
 
 
-def test_missing_and_wrong_model_files_are_named(scene: SceneMaker, tmp_path: Path) -> None:
-    path = tmp_path / "mine.gguf"
+def test_missing_and_wrong_model_files_are_named(scene: SceneMaker, home: Home) -> None:
+    named = scene(wanted=lambda: Wanted(model="mine"))
 
-    missing = one(programs.look(scene(wanted=lambda: Wanted(model_file=str(path)))), State.FAIL)
-    path.write_bytes(b"<html>")
-    wrong = one(programs.look(scene(wanted=lambda: Wanted(model_file=str(path)))), State.FAIL)
-    path.write_bytes(b"GGUF\3\0\0\0")
+    missing = one(programs.look(named), State.WARN)
+    (home.models / "mine.gguf").write_bytes(b"<html>")
+    wrong = one(programs.look(named), State.FAIL)
+    (home.models / "mine.gguf").write_bytes(b"GGUF\3\0\0\0")
 
-    assert str(path) in missing.saw and str(path) in wrong.saw
-    assert missing.hint and wrong.hint
-    assert [each.state for each in programs.look(scene(wanted=lambda: Wanted(model_file=str(path))))] == [
-        State.OK
-    ]
+    assert "mine.gguf" in missing.saw and "mine.gguf" in wrong.saw
+    assert (missing.hint, wrong.hint) == ("fermix models list", "fermix models remove mine")
+    assert [each.state for each in programs.look(named)] == [State.OK]
+
+
+def test_model_of_a_provider_elsewhere_is_not_looked_for(scene: SceneMaker) -> None:
+    assert [
+        each.state for each in programs.look(scene(wanted=lambda: Wanted(provider="mine", model="far")))
+    ] == [State.OK]
 
 
 def test_missing_programs_are_named(scene: SceneMaker, tmp_path: Path) -> None:

@@ -6,9 +6,12 @@ import base64
 import json
 import textwrap
 from collections.abc import Callable
+from itertools import pairwise
 from urllib.parse import quote, quote_plus
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fermix.setup.doctor.masking import MASK, PIECE, Mask
 
@@ -160,3 +163,23 @@ def test_masking_again_changes_nothing() -> None:
     once = mask.text(f'token="{SECRET}" {PLAIN} sk-abcdefgh12 Bearer abcdefgh user:pw@h')
 
     assert mask.text(once) == once
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    secret=st.text(
+        st.characters(min_codepoint=33, max_codepoint=0x2FF, exclude_categories=("Cs",)),
+        min_size=12,
+        max_size=80,
+    ),
+    before=st.text("ab ./-\n", max_size=40),
+    cuts=st.lists(st.integers(1, 79), max_size=4),
+)
+def test_no_piece_of_any_secret_survives(secret: str, before: str, cuts: list[int]) -> None:
+    edges = [0, *sorted({cut for cut in cuts if cut < len(secret)}), len(secret)]
+    cut = f"\n{LOG}".join(secret[start:end] for start, end in pairwise(edges))
+
+    for way in (secret, quote(secret, safe=""), json.dumps(secret), cut):
+        shown = Mask([secret]).text(f"{before}{way}{before[::-1]}")
+        assert not holds_piece(shown, secret)
+        assert not holds_piece("".join(shown.replace(LOG, "").split()), "".join(secret.split()))

@@ -273,7 +273,7 @@ HOMES = (
         "model file missing",
         "helpers",
         "gone.gguf",
-        written("config.toml", '[local_model]\nmodel = "gone"\n'),
+        written("config.toml", '[provider]\nmodel = "gone"\n[http]\nport = 0\n'),
     ),
 )
 
