@@ -11,7 +11,8 @@ from gevent.pywsgi import WSGIServer
 
 from fermix.clock import SystemClock
 from fermix.errors import Cancelled
-from fermix.providers.probe import Candidate, ProbeResult, ProbeStatus, nearest, pick, probe
+from fermix.providers.model_names import nearest, pick
+from fermix.providers.probe import Candidate, ProbeResult, ProbeStatus, probe
 from fermix.secret import Secret
 from fermix.tasks import Cancel, Deadline
 from fermix.testing.model_script import Script, Step
