@@ -110,7 +110,11 @@ class Serving:
         try:
             with at_most(self._settings().idle_s):
                 return next(parser)
-        except (StopIteration, errors.NoMoreData):
+        except StopIteration:
+            return None
+        except errors.NoMoreData as error:
+            if error.buf:  # a head that was begun; without, the client had nothing more to ask
+                self._refuse(client, Refused(400, "request_cut", "The request ended within its head."))
             return None
         except errors.ParseException as error:
             self._refuse(client, _refusal(error))
