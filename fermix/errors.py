@@ -11,6 +11,9 @@ FermixError                  has a stable `code`, a message and a `hint` (the co
 │   ├── Draining             the daemon stops and takes no more messages
 │   ├── QueueFull            a conversation has too many messages waiting
 │   ├── SessionUnknown       no session has this name
+│   ├── ModelUnknown         no model has this name
+│   ├── ModelUnusable        a file is no model that can be loaded
+│   ├── DownloadFailed       a file could not be fetched
 │   ├── TokenUnknown         no device token has this name
 │   ├── RestartsExceeded     a part of the daemon failed too often
 │   ├── AddressUnavailable   an address or socket path fermix must listen on cannot be used
@@ -155,6 +158,24 @@ class TokenUnknown(OwnerError):
     """No device token has this name."""
 
     code = "token_unknown"
+
+
+class ModelUnknown(OwnerError):
+    """No model has this name."""
+
+    code = "model_unknown"
+
+
+class ModelUnusable(OwnerError):
+    """A file is no model that can be loaded, or not the one that was promised."""
+
+    code = "model_unusable"
+
+
+class DownloadFailed(OwnerError):
+    """A file could not be fetched to its end."""
+
+    code = "download_failed"
 
 
 class RestartsExceeded(OwnerError):

@@ -78,12 +78,12 @@ def set_value(key: str, value: str, as_json: bool) -> None:
         located.setting, toml_value, key=key, place=lambda: "", user_home=user_home(os.environ)
     )
     prepare_home(home)
-    _apply([Edit(located.path, toml_value)])
+    apply_edits([Edit(located.path, toml_value)])
     if as_json:
         print_json({"key": key, "value": values.plain(decoded)})
     else:
         print(f"{key} = {values.written(toml_value)}", flush=True)
-        _say_how_it_counts(home, [located.setting])
+        say_how_it_counts(home, [located.setting])
 
 
 @group.command(
@@ -97,12 +97,12 @@ def unset(keys: tuple[str, ...], as_json: bool) -> None:
     for key in keys:
         if not _stands_in(source.document, key):
             raise SettingUnknown(f"{key!r} is not set in {source.path}.", hint="fermix config show")
-    _apply([Edit(tuple(key.split(".")), None) for key in keys], based_on=source.digest)
+    apply_edits([Edit(tuple(key.split(".")), None) for key in keys], based_on=source.digest)
     if as_json:
         print_json({"unset": list(keys)})
     else:
         print("\n".join(f"{key} is no longer set" for key in keys), flush=True)
-        _say_how_it_counts(own_home(), [each for key in keys for each in _named_by(key)])
+        say_how_it_counts(own_home(), [each for key in keys for each in _named_by(key)])
 
 
 @group.command(
@@ -155,12 +155,12 @@ def path(as_json: bool) -> None:
         print(config)
 
 
-def _apply(edits: list[Edit], *, based_on: str | None = None) -> None:
+def apply_edits(edits: list[Edit], *, based_on: str | None = None) -> None:
     home = own_home()
     ConfigWriter(home.config, SCHEMA, user_home=user_home(os.environ)).apply(edits, based_on=based_on)
 
 
-def _say_how_it_counts(home: Home, changed: list[Setting]) -> None:
+def say_how_it_counts(home: Home, changed: list[Setting]) -> None:
     """A daemon that runs goes on with the settings it has read; without one there is nothing to say."""
     verb = "restart" if any(each.needs_restart for each in changed) else "reload"
     with contextlib.suppress(FermixError), open_connection(home.socket, timeout_s=0.5):
