@@ -106,12 +106,23 @@ class DeviceTokens:
 
         Raises: as `all`; OSError.
         """
-        there = self.all()
-        noted = tuple(
-            replace(each, last_used_ms=used.get(each.digest, each.last_used_ms)) for each in there
-        )
-        if noted != there:
-            self._write(noted)
+        with self._alone():
+            there = self.all()
+            noted = tuple(
+                replace(each, last_used_ms=used.get(each.digest, each.last_used_ms)) for each in there
+            )
+            if noted != there:
+                self._write(noted)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """No other process writes meanwhile. What is locked is the folder: the file itself is replaced."""
+        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
 
     def _write(self, devices: tuple[Device, ...]) -> None:
         rows = {
