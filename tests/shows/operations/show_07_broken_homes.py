@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
+import random
 import shutil
 import socket
 import sqlite3
@@ -25,6 +26,7 @@ from typing import Any
 from fermix.process import proc
 from tests.bot import CHECKOUT, wait_for
 
+KILLS = 15
 SIZE = "3m"
 """Of the disk that is filled."""
 STRANGER = 54_321
@@ -44,8 +46,8 @@ class Person:
     def home(self) -> Path:
         return self.root / "home"
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        environment = {
+    def environment(self) -> dict[str, str]:
+        return {
             "HOME": str(self.root),
             "FERMIX_HOME": str(self.home),
             "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -53,9 +55,11 @@ class Person:
             "PYTHONPATH": str(CHECKOUT),
             "FERMIX_RUNTIME_DIR": str(CHECKOUT / "dist/unpacked"),
         }
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*self.argv, *words],
-            env=environment,
+            env=self.environment(),
             cwd="/",
             capture_output=True,
             text=True,
@@ -320,6 +324,43 @@ def play(broken: Broken, person: Person) -> None:
     print(f"{broken.name}: {word}: {named[0]['hint']}", flush=True)
 
 
+def killed_while_repairing(person: Person) -> None:
+    """Whenever --fix is killed, nothing is lost, and the next one ends the work.
+
+    Raises: AssertionError.
+    """
+    moments = random.Random(7)
+    home, rubble = person.home, b"\0" * 100
+    (home / "config.toml.bak").write_text(CONFIG)
+    (home / "config.toml.bak").chmod(0o600)
+    for _ in range(KILLS):
+        if (home / "config.toml").read_text() == CONFIG:
+            (home / "config.toml").write_bytes(rubble)
+        home.chmod(0o755)
+        (home / "secrets/key").write_text("k" * 20)
+        (home / "secrets/key").chmod(0o644)
+        (home / "fermix.pid").write_text("999999\n")
+        process = subprocess.Popen(
+            [*person.argv, "doctor", "--fix", "--json"],
+            env=person.environment(),
+            cwd="/",
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(moments.uniform(0.05, 0.6))
+        process.kill()
+        process.wait(10)
+        config = (home / "config.toml").read_bytes()
+        assert config in (rubble, CONFIG.encode()), f"config.toml is {config!r} after a kill"
+        assert (home / "config.toml.bak").read_text() == CONFIG
+        assert (home / "secrets/key").read_text() == "k" * 20
+    assert not person.doctor("--fix")["failed"]
+    assert (home / "config.toml").read_text() == CONFIG
+    assert [path.read_bytes() for path in home.glob("config.toml.broken-*")] == [rubble]
+    print(f"killed {KILLS} times while it repaired: nothing lost, then repaired", flush=True)
+
+
 def template(argv: tuple[str, ...], root: Path) -> Path:
     """A home that was used: with database, log and folders, and nothing wrong."""
     person = Person(argv, root)
@@ -343,6 +384,7 @@ def main() -> int:
     homes = [each for each in HOMES if not chosen.names or each.name in chosen.names]
     folder = Path(tempfile.mkdtemp(prefix="fx-show-"))
     held: list[Broken] = []
+    is_whole = True
     try:
         (folder / "whole").mkdir()
         whole = template(argv, folder / "whole")
@@ -355,11 +397,19 @@ def main() -> int:
                 held.append(broken)
             except AssertionError as error:
                 print(f"FAILED {error}", flush=True)
+        person = Person(argv, folder / "killed")
+        person.root.mkdir()
+        shutil.copytree(whole, person.home)
+        try:
+            killed_while_repairing(person)
+        except AssertionError as error:
+            is_whole = False
+            print(f"FAILED {error}", flush=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     repaired = sum(each.is_repaired for each in held)
     print(f"{len(held)} of {len(homes)} named, {repaired} repaired")
-    return int(len(held) < len(homes))
+    return int(len(held) < len(homes) or not is_whole)
 
 
 if __name__ == "__main__":
