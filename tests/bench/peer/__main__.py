@@ -25,6 +25,9 @@ from tests.bot import Model
 
 WRITE = "--write"
 
+BUSY_LOAD = 0.5
+"""Other work does not slow both alike: it takes most from the agent that computes most."""
+
 
 def main(words: list[str]) -> int:
     """Install, go where there is no network, measure, print; 0 when every figure could be had."""
@@ -41,8 +44,11 @@ def main(words: list[str]) -> int:
     if not loopback.is_alone():
         print("there are network interfaces here besides loopback", file=sys.stderr)
         return 1
+    load = os.getloadavg()[0]
     comparison = compare(BINARY if BINARY.exists() else SLIM, install())
     print(plain(comparison))
+    if load > BUSY_LOAD:
+        print(f"bench: the machine was busy (load {load:.1f}); these figures are no good", file=sys.stderr)
     if WRITE in words:
         save(comparison)
         readme.main()
@@ -74,14 +80,26 @@ def compare(binary: Path, installed: Installed) -> Comparison:
 
 
 def take(measurement: Measurement, agent: Agent, model: Model) -> tuple[Value, ...]:
-    """The values of one agent; all of them with the reason when one cannot be had."""
+    """The values of one agent; from the first that cannot be had on, the reason."""
     print(f"bench: {agent.name}: {measurement.take.__name__}", file=sys.stderr, flush=True)
+    values: list[Value] = []
     try:
-        return tuple(Value(round(measured, 2)) for measured in measurement.take(agent, model))
+        for measured in measurement.take(agent, model):
+            values.append(Value(round(measured, 2)))
     except (NotMeasured, FermixError, OSError, subprocess.SubprocessError) as exc:
-        return (Value(reason=str(exc)),) * len(measurement.figures)
+        values += [Value(reason=_reason(exc))] * (len(measurement.figures) - len(values))
     finally:
         end_all(agent)
+    return tuple(values)
+
+
+def _reason(exc: Exception) -> str:
+    """For a footnote that everyone reads: no paths of this machine."""
+    if isinstance(exc, subprocess.CalledProcessError):
+        return f"its command ended with {exc.returncode}"
+    if isinstance(exc, subprocess.TimeoutExpired):
+        return f"its command took longer than {exc.timeout:g} s"
+    return (exc.strerror if isinstance(exc, OSError) else None) or str(exc)
 
 
 def machine() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -26,6 +26,7 @@ SCRIPT = {
 TURNS = (50, 300)
 WINDOW = 21
 """A turn's figure is the median over this many turns with it in the middle."""
+LAST_TURN = TURNS[-1] + WINDOW // 2
 
 ONE_SHOTS, STARTS = 9, 5
 
@@ -35,10 +36,11 @@ class Measurement:
     """Figures that are taken together: names with units, and the way to their values."""
 
     figures: tuple[tuple[str, str], ...]
-    take: Callable[[Agent, Model], tuple[float, ...]]
+    take: Callable[[Agent, Model], Iterator[float]]
+    """Yields a value for each, in this order; those it had before it failed count."""
 
 
-def version(agent: Agent, model: Model) -> tuple[float, ...]:
+def version(agent: Agent, model: Model) -> Iterator[float]:
     """Exec → exit of the command that prints the version, warm."""
 
     def run() -> None:
@@ -51,10 +53,10 @@ def version(agent: Agent, model: Model) -> tuple[float, ...]:
             timeout=COMMAND_TIMEOUT_S,
         )
 
-    return (median_ms(run),)
+    yield median_ms(run)
 
 
-def start(agent: Agent, model: Model) -> tuple[float, ...]:
+def start(agent: Agent, model: Model) -> Iterator[float]:
     """Exec → the daemon's health says that it takes messages, in a home that was used before."""
 
     def bring_up() -> float:
@@ -62,10 +64,10 @@ def start(agent: Agent, model: Model) -> tuple[float, ...]:
             return took_s * 1000
 
     bring_up()
-    return (median(bring_up() for _ in range(STARTS)),)
+    yield median(bring_up() for _ in range(STARTS))
 
 
-def ping_size(agent: Agent, model: Model) -> tuple[float, ...]:
+def ping_size(agent: Agent, model: Model) -> Iterator[float]:
     """Kilobytes of the first request a home ever makes, for a bare `ping`, and how many tools it offers.
 
     Of the body as the model server records it, written compactly: spaces between tokens, if an agent
@@ -74,10 +76,11 @@ def ping_size(agent: Agent, model: Model) -> tuple[float, ...]:
     answer_s(agent, b"pong")
     _leave(agent)
     body = model.requests()[0]["body"]
-    return len(msgspec.json.encode(body)) / 1000, len(body.get("tools", []))
+    yield len(msgspec.json.encode(body)) / 1000
+    yield len(body.get("tools", []))
 
 
-def cold_one_shot(agent: Agent, model: Model) -> tuple[float, ...]:
+def cold_one_shot(agent: Agent, model: Model) -> Iterator[float]:
     """Exec → answer printed while no daemon runs; what it started for that is ended after each."""
 
     def ask() -> float:
@@ -86,18 +89,17 @@ def cold_one_shot(agent: Agent, model: Model) -> tuple[float, ...]:
         return took_s * 1000
 
     ask()
-    return (median(ask() for _ in range(ONE_SHOTS)),)
+    yield median(ask() for _ in range(ONE_SHOTS))
 
 
-def daemon(agent: Agent, model: Model) -> tuple[float, ...]:
+def daemon(agent: Agent, model: Model) -> Iterator[float]:
     """Of one running daemon: memory when idle, one-shots beside it, one long conversation, memory again."""
     with running(agent):
-        fresh_mb = settled_bytes(agent) / 1e6
+        yield settled_bytes(agent) / 1e6
         answer_s(agent, b"pong")
-        one_shot_ms = median(answer_s(agent, b"pong") * 1000 for _ in range(ONE_SHOTS))
-        early_ms, late_ms = _turn_overhead_ms(agent, model)
-        used_mb = settled_bytes(agent) / 1e6
-    return fresh_mb, one_shot_ms, early_ms, late_ms, used_mb
+        yield median(answer_s(agent, b"pong") * 1000 for _ in range(ONE_SHOTS))
+        yield from _turn_overhead_ms(agent, model)
+        yield settled_bytes(agent) / 1e6
 
 
 MEASUREMENTS = (
@@ -111,7 +113,7 @@ MEASUREMENTS = (
             ("one-shot `ping`, daemon running", "ms"),
             (f"turn overhead at turn {TURNS[0]}", "ms"),
             (f"turn overhead at turn {TURNS[1]}", "ms"),
-            (f"idle memory after {TURNS[1]} turns", "MB"),
+            (f"idle memory after {LAST_TURN} turns", "MB"),
         ),
         daemon,
     ),
@@ -124,12 +126,12 @@ def _turn_overhead_ms(agent: Agent, model: Model) -> list[float]:
     Client's send → client is told that the turn has ended, less the time between the arrival and the
     last byte of every request the model got meanwhile.
     """
-    half = WINDOW // 2
     with agent.talk() as turn:
-        times = [turn(f"How are you, number {number}?") for number in range(1, TURNS[-1] + half + 1)]
+        times = [turn(f"How are you, number {number}?") for number in range(1, LAST_TURN + 1)]
     requests = model.requests()
     overheads_ms = [beyond_model_ms(sent, ended, requests) for sent, ended in times]
-    return [median(overheads_ms[turn - 1 - half : turn + half]) for turn in TURNS]
+    half = WINDOW // 2
+    return [median(overheads_ms[number - 1 - half : number + half]) for number in TURNS]
 
 
 def beyond_model_ms(sent_ns: int, ended_ns: int, requests: list[dict[str, Any]]) -> float:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.bench.peer.__main__ import take
+from tests.bench.peer.agents import nanobot
 from tests.bench.peer.figures import Comparison, Figure, Value, load, markdown, plain, save
-from tests.bench.peer.measure import beyond_model_ms
+from tests.bench.peer.install import Installed
+from tests.bench.peer.measure import Measurement, beyond_model_ms
 from tests.bench.peer.processes import NotMeasured
 
 
@@ -83,3 +88,16 @@ def test_models_own_time_is_taken_from_a_turns() -> None:
 def test_turn_without_a_question_to_the_model_is_no_figure() -> None:
     with pytest.raises(NotMeasured, match="without a question"):
         beyond_model_ms(1, 2, [{"received_ns": 5, "last_byte_ns": 6}])
+
+
+def test_what_was_had_before_a_failure_is_kept(tmp_path: Path) -> None:
+    def measure(agent: Any, model: Any) -> Iterator[float]:
+        yield 1.5
+        raise FileNotFoundError(2, "No such file or directory", str(tmp_path))
+
+    agent = nanobot(Installed("2.0", tmp_path / "none", tmp_path), tmp_path, "http://127.0.0.1:1/v1")
+
+    no_model: Any = None
+    values = take(Measurement((("first", "ms"), ("second", "ms")), measure), agent, no_model)
+
+    assert values == (Value(1.5), Value(reason="No such file or directory"))
