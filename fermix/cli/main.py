@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,10 +13,14 @@ from fermix.cli.failure import run_verb
 from fermix.cli.options import Group, examples
 from fermix.errors import UsageError
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 COMMANDS = {
     "ask": "fermix.cli.ask:command",
     "bug-report": "fermix.cli.bug_report:command",
     "chat": "fermix.cli.chat:command",
+    "completion": "fermix.cli.completion:command",
     "config": "fermix.cli.config:group",
     "doctor": "fermix.cli.doctor:command",
     "help": "fermix.cli.help:command",
@@ -43,6 +48,13 @@ class LazyGroup(Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem  # only while a word is completed
+
+        # The group's own would import every command for its help, while the person waits for a key.
+        names = [CompletionItem(name) for name in COMMANDS if name.startswith(incomplete)]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         place = COMMANDS.get(cmd_name)
         if place is None:
@@ -57,7 +69,9 @@ class LazyGroup(Group):
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=examples("fermix chat", 'fermix ask "What is in this folder?"', "fermix help ask"),
+    epilog=examples(
+        "fermix setup", "fermix chat", 'fermix ask "What is in this folder?"', "fermix help ask"
+    ),
 )
 @click.option(
     "--version",

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import pwd
+import signal
 import socket
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -109,12 +112,26 @@ def command(
         )
         decision = wizard.decide()
     wants_service = _wants_service(home, asker, wants_service)  # the last question: after it all is done
-    prepare_home(home)
-    writer = ConfigWriter(home.config, SCHEMA, user_home=user_home(os.environ))
-    written = commit(decision, present, source, writer=writer, stores=stores)
+    with _uninterrupted():
+        prepare_home(home)
+        writer = ConfigWriter(home.config, SCHEMA, user_home=user_home(os.environ))
+        written = commit(decision, present, source, writer=writer, stores=stores)
     applied = apply_to_running(home, has_changed=bool(written.keys))
     service = _service(wants_service, is_asked=asker is None, as_json=as_json)
     _finish(home, decision, written, applied, service, as_json=as_json)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C pass while secret and settings are written: in between they do not go together.
+
+    A keyring that asks its owner something is a process of its own and ends by it as usual.
+    """
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _given_key(file: str | None, variable: str | None) -> Secret | None:

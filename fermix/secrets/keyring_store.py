@@ -59,11 +59,11 @@ class KeyringSecrets:
         return sys.platform == "darwin" or bool(self._environment.get("DBUS_SESSION_BUS_ADDRESS"))
 
     def is_usable(self) -> bool:
-        """Whether there is a keyring that is open now; takes 0.2 s, at most 5 s."""
+        """Whether there is a keyring that is open now; takes up to half a second, at most 5 s."""
         return self.can_exist() and self._ask("check", "-")[0] is Outcome.DONE
 
     def get(self, name: str) -> Secret | None:
-        """The secret; None when the keyring does not have it. Takes 0.2 s once, then nothing.
+        """The secret; None when the keyring does not have it. Takes up to half a second once, then nothing.
 
         Raises: ConfigError when the keyring is locked, hangs or cannot be reached.
         """

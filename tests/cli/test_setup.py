@@ -310,3 +310,23 @@ def test_what_a_provider_says_cannot_steer_the_terminal(
 
     assert someone.leaves() == 130
     assert "\x1b]0;owned" not in someone.raw and not set("\x9b\x07") & set(someone.raw)
+
+
+def test_ollama_on_this_machine_needs_no_answer_but_itself(
+    fermix: Any, model: Model, scratch: Path
+) -> None:
+    model.script({"ollama": {"nomic-embed-text": [], "qwen:4b": ["tools"]}, "default": {"say": "ok"}})
+    fermix("config", "set", "local_model.ollama_url", model.base_url.removesuffix("/v1"))
+
+    done = fermix("setup", "--provider", "ollama", "--yes", "--json")
+
+    told = json.loads(done.stdout)
+    assert (told["base_url"], told["model"]) == (model.base_url, "qwen:4b"), told
+    assert "api_key" not in config_of(fermix)
+
+
+def test_the_model_on_this_machine_needs_nothing_written_but_the_name(fermix: Any) -> None:
+    done = fermix("setup", "--provider", "local", "--skip-probe", "--name", "Ada", "--yes", "--json")
+
+    told = json.loads(done.stdout)
+    assert (told["provider"], told["changed"]) == ("local", ["agent.owner_name"])
