@@ -1,7 +1,7 @@
 """A daemon with a stub for its runtime, run as a process of its own: `python -m tests.daemon.stub_daemon`.
 
-Arguments: the mode, then any of `refuse`, `newer`, `crash`, `die`, `slow`, `endless`. Its control socket
-takes one line per connection and answers one.
+Arguments: the mode, then any of `refuse`, `newer`, `crash`, `die`, `slow`, `endless`, `slowstop`. Its
+control socket takes one line per connection and answers one.
 """
 
 from gevent import monkey
@@ -89,6 +89,9 @@ class StubRuntime:
     def stop(self) -> None:
         self._note("stop")
         self.tasks.stop(1.0)
+        if "slowstop" in FLAGS:
+            sleep(1.0)
+            self._note("stopped")
 
     def reload(self) -> Outcome:
         self._note("reload")
