@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 
 from tests.bot import Model, wait_for
+
+from .conftest import Person
 
 KEY = "sk-good-0123456789"
 WRONG = "sk-wrong-0123456789"
@@ -330,3 +333,29 @@ def test_the_model_on_this_machine_needs_nothing_written_but_the_name(fermix: An
 
     told = json.loads(done.stdout)
     assert (told["provider"], told["changed"]) == ("local", ["agent.owner_name"])
+
+
+def test_ctrl_c_at_the_keyrings_own_question_writes_nothing(source: Any) -> None:
+    program = source.root / "keyring"
+    fake = Path(__file__).parent.parent / "secrets/fake_keyring.py"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {fake} "$@"\n')
+    program.chmod(0o700)
+    source("config", "set", "secrets.store", "keyring")
+    before = config_of(source)
+    source.environment |= {
+        "FERMIX_EXE": str(program),
+        "FAKE_KEYRING": str(source.root / "ring"),
+        "FAKE_KEYRING_MOOD": "hang",
+        "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nowhere",
+        "KEY": KEY,
+    }
+    words = ("setup", "--provider", "openai", "--key-env", "KEY", "--name", "Ada", "--skip-probe")
+    someone = Person(source, (*words, "--no-service"), columns=80, lines=24)
+    try:
+        wait_for("the keyring to be asked", (source.root / "ring.log").exists)
+        someone.type(CTRL_C)
+        assert someone.leaves() == 1
+    finally:
+        someone.close()
+
+    assert config_of(source) == before
