@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from fermix.cli.activity import tool_line
+from fermix.cli.completing import session_names
 from fermix.cli.door import Door
 from fermix.cli.launch import START_TIMEOUT_S
 from fermix.cli.options import examples, json_option, own_home, print_json
@@ -34,7 +35,12 @@ from fermix.ipc.following import TurnWatch
     )
 )
 @click.argument("words", nargs=-1, metavar="TEXT...")
-@click.option("--session", metavar="NAME", help="The conversation to go on with (main).")
+@click.option(
+    "--session",
+    metavar="NAME",
+    shell_complete=session_names,
+    help="The conversation to go on with (main).",
+)
 @click.option("--stdin", "is_piped", is_flag=True, help="Add what is piped in to the message.")
 @click.option(
     "--timeout",

@@ -10,6 +10,7 @@ from datetime import datetime
 import click
 
 from fermix.cli.ask import AskView
+from fermix.cli.completing import session_names
 from fermix.cli.door import Door
 from fermix.cli.options import examples, own_home
 from fermix.cli.talk import LEAVING, Talk
@@ -19,7 +20,12 @@ from fermix.paths import Home
 
 
 @click.command(epilog=examples("fermix chat", "fermix chat --session work", "fermix chat --new"))
-@click.option("--session", metavar="NAME", help="The conversation to go on with (main).")
+@click.option(
+    "--session",
+    metavar="NAME",
+    shell_complete=session_names,
+    help="The conversation to go on with (main).",
+)
 @click.option("--new", "is_new", is_flag=True, help="Begin a conversation of its own.")
 def command(session: str | None, is_new: bool) -> None:
     """Talk with fermix.

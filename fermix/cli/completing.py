@@ -8,13 +8,16 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
 
 from fermix.cli.terminal import one_line
 from fermix.errors import FermixError
 from fermix.paths import Home
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _TIMEOUT_S = 0.5
 _MOST = 100
@@ -22,13 +25,16 @@ _MOST = 100
 
 def session_names(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
     """Names of sessions; none while no daemon runs."""
-    from fermix.ipc.client import open_connection  # only while a name is completed
+    from click.shell_completion import CompletionItem  # only while a name is completed
+
+    from fermix.ipc.client import open_connection
 
     items: list[CompletionItem] = []
     with contextlib.suppress(FermixError, OSError):
         home = Home.find(os.environ)
         with open_connection(home.socket, timeout_s=_TIMEOUT_S) as connection:
-            found = connection.call("sessions.list", {"limit": _MOST}, _TIMEOUT_S).get("sessions") or []
+            asked = {"limit": _MOST, "is_archived": bool(context.params.get("is_undone"))}
+            found = connection.call("sessions.list", asked, _TIMEOUT_S).get("sessions") or []
         for each in found:
             name = str(each.get("session") or "")
             if name.startswith(typed) and name.isprintable():
@@ -52,4 +58,6 @@ def setting_keys(context: click.Context, parameter: click.Parameter, typed: str)
 
 
 def _items(names: Iterable[str], typed: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem  # only while a name is completed
+
     return [CompletionItem(name) for name in sorted(names) if name.startswith(typed)]

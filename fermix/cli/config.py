@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from fermix.cli.completing import setting_keys
 from fermix.cli.config_view import as_toml, read_settings, shown_settings
 from fermix.cli.failure import Failure, show_failure
 from fermix.cli.options import Group, examples, json_option, own_home, print_json
@@ -40,7 +41,7 @@ def group() -> None:
 @group.command(
     "get", epilog=examples("fermix config get http.port", "fermix config get provider.name --json")
 )
-@click.argument("key")
+@click.argument("key", shell_complete=setting_keys)
 @json_option
 def get_value(key: str, as_json: bool) -> None:
     """Print the value that counts: from config.toml, else the default."""
@@ -62,7 +63,7 @@ def get_value(key: str, as_json: bool) -> None:
         "fermix config set providers.mine.api_key @secret:mine",
     ),
 )
-@click.argument("key")
+@click.argument("key", shell_complete=setting_keys)
 @click.argument("value")
 @json_option
 def set_value(key: str, value: str, as_json: bool) -> None:
@@ -89,7 +90,7 @@ def set_value(key: str, value: str, as_json: bool) -> None:
 @group.command(
     epilog=examples("fermix config unset gateway.running_turns", "fermix config unset providers.mine")
 )
-@click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+@click.argument("keys", nargs=-1, required=True, metavar="KEY...", shell_complete=setting_keys)
 @json_option
 def unset(keys: tuple[str, ...], as_json: bool) -> None:
     """Take settings or whole tables out: their defaults count again."""

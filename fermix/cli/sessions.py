@@ -137,7 +137,11 @@ def archive(name: str, is_undone: bool, as_json: bool) -> None:
     help="How it is written.",
 )
 @click.option(
-    "--out", metavar="FILE", default="-", help="File to write (only you may read it); - is stdout."
+    "--out",
+    metavar="FILE",
+    type=click.Path(allow_dash=True),
+    default="-",
+    help="File to write (only you may read it); - is stdout.",
 )
 @json_option
 def export(name: str, kind: str, out: str, as_json: bool) -> None:

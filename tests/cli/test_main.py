@@ -81,10 +81,13 @@ def test_mistake_on_the_command_line_is_told_without_a_trace(fermix: Any, words:
         ("ask --timeout soon hi", "'soon' is not a number.\n  try: fermix ask --help\n"),
         ("logs -n many", "'many' is not a whole number.\n  try: fermix logs --help\n"),
         ("chat --session", "Option '--session' requires an argument.\n  try: fermix chat --help\n"),
-        ("sessions shwo", "No command named 'shwo'. Did you mean 'show'? Available: list, "),
-        ("help sessions nope", "No command named 'nope'. Available: list, "),
+        ("sessions shwo", "No command named 'shwo'. Did you mean 'show'? Available: archive, "),
+        ("help sessions nope", "No command named 'nope'. Available: archive, "),
         ("config nope", "No command named 'nope'. Available: check, "),
-        ("models nope", "No command named 'nope'. Available: list.\n  try: fermix models --help\n"),
+        (
+            "models nope",
+            "No command named 'nope'. Available: add, list, remove, use.\n  try: fermix models --help\n",
+        ),
         ("ask --jsn x", "No such option '--jsn'. Did you mean one of: '--json', '--stdin'?\n"),
     ],
 )
