@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,8 @@ MOST_MESSAGES = 200
 MOST_EXPORTED = 1000
 """Messages in one page of an export."""
 TITLE_LENGTH = 200
+HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Zs"})
+"""Categories of Unicode."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +133,7 @@ class Desk:
     def retitle(self, session: str, title: str) -> ConversationSummary:
         """Give a session this title. Raises: SessionUnknown, UsageError."""
         words = " ".join(title.split())
-        if len(words) > TITLE_LENGTH or not words.isprintable():
+        if len(words) > TITLE_LENGTH or not _can_be_shown(words):
             raise UsageError(
                 f"{words[:80]!r} is no title; expected at most {TITLE_LENGTH} printable characters."
             )
@@ -193,11 +196,18 @@ class Desk:
 
 def key_of(session: str) -> ConversationKey:
     """The conversation a session's name stands for. Raises: UsageError when it cannot be a name."""
-    if not 0 < len(session) <= SESSION_LENGTH or not session.isprintable() or session != session.strip():
+    if not 0 < len(session) <= SESSION_LENGTH or session != session.strip() or not _can_be_shown(session):
         raise UsageError(
             f"{session[:80]!r} is not a session name; expected 1 to {SESSION_LENGTH} printable characters."
         )
     return ConversationKey(LOCAL, session)
+
+
+def _can_be_shown(text: str) -> bool:
+    """Whether no character controls a terminal, hides or breaks lines; what has no glyph yet may come."""
+    return text.isprintable() or all(
+        sign == " " or unicodedata.category(sign) not in HIDDEN for sign in text
+    )
 
 
 __all__ = ["MAIN_SESSION", "Desk", "Words", "key_of"]

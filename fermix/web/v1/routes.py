@@ -15,7 +15,7 @@ from fermix.tasks import Deadline
 from fermix.web import streams
 from fermix.web.port import DeskPort, Upload, Words
 from fermix.web.routes import EVENTS, JSON, Answer, Call, Header, Route, Stream
-from fermix.web.schema import HEADER_TEXT
+from fermix.web.schema import HEADER_PATTERN
 from fermix.web.turns import log_of
 from fermix.web.v1 import wire
 from fermix.web.v1.answer import Told, chunks, line_of, whole
@@ -202,12 +202,12 @@ _HEADERS = (
         name=SESSION_HEADER,
         meaning="Continue this session of fermix; earlier messages of the request are ignored then. "
         "Names beyond ASCII go into metadata.session.",
-        schema={"type": "string", "pattern": HEADER_TEXT % 62},
+        schema={"type": "string", "pattern": HEADER_PATTERN % 62},
     ),
     Header(
         name=KEY_HEADER,
         meaning="The same key again is the same message: it is answered once, and told again.",
-        schema={"type": "string", "pattern": HEADER_TEXT % 253},
+        schema={"type": "string", "pattern": HEADER_PATTERN % 253},
     ),
 )
 

@@ -19,7 +19,11 @@ from tests.bot import CHECKOUT, SOURCE, Bot, Model
 from tests.shows.environment import environment
 from tests.shows.operations.hostile_http import GoodClient, SlowClients, Target, attack_all, send_a_gigabyte
 
-PACKAGES = ("schemathesis==4.32.5", "openapi-spec-validator==0.9.0")
+PACKAGES = (
+    "schemathesis==4.32.5",
+    "openapi-spec-validator==0.9.0",
+    "openapi-schema-validator[ecma-regex]==0.9.0",  # patterns as JSON Schema has them, not as Python does
+)
 MEMORY_MB = 10.0
 SERVED_WITHIN_S = 1.0
 ANSWERED_WITHIN_S = 30
