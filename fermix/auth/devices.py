@@ -122,6 +122,8 @@ class DeviceTokens:
             fcntl.flock(folder, fcntl.LOCK_EX)
             yield
         finally:
+            # Not by closing alone: gevent's `close` may wait for the hub's next turn.
+            fcntl.flock(folder, fcntl.LOCK_UN)
             os.close(folder)
 
     def _write(self, devices: tuple[Device, ...]) -> None:
