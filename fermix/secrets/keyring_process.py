@@ -92,14 +92,19 @@ def _open() -> KeyringBackend:
 
 
 def _is_locked() -> bool:
-    """Whether reading would make the keyring ask a person; only asks, never opens a dialog."""
+    """Whether reading would make the keyring ask a person; only looks, never opens a dialog.
+
+    Raises: RuntimeError when it was never set up: making its first collection would ask, too.
+    """
     if sys.platform == "darwin":
         return False
     import secretstorage
 
     connection = secretstorage.dbus_init()
     try:
-        return bool(secretstorage.get_default_collection(connection).is_locked())
+        return bool(secretstorage.Collection(connection).is_locked())
+    except secretstorage.ItemNotFoundException as error:
+        raise RuntimeError("the keyring has no default collection") from error
     finally:
         connection.close()
 
