@@ -13,9 +13,9 @@ CASES = tomllib.loads((CHECKOUT / "tests/cases.toml").read_text())
 REPORTS = CHECKOUT.parent / "shared/cases"
 """The lists of reports lie beside the checkout; a clone elsewhere does without."""
 
-REQUIRED = {f"R{number}" for number in (*range(167, 185), 189, 190)}
+REQUIRED = {f"R{number}" for number in range(167, 191)}
 """The rows of what is built so far; `PREFIXES` says the same in the words of the list."""
-PREFIXES = ("db/", "gevent/", "pkg/pyi", "pkg/config")
+PREFIXES = ("db/", "gevent/", "pkg/pyi", "pkg/service", "pkg/config")
 
 
 def test_every_row_names_a_test_or_a_reason() -> None:
