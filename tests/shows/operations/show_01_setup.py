@@ -185,35 +185,55 @@ def over_a_config(binary: Path, model: Model) -> list[str]:
     return changed
 
 
+KEYRING_SCRIPT = """
+becomes() {
+    for _ in $(seq 50); do "$FX" _keyring check x - 2>/dev/null; [ $? = "$1" ] && return; sleep 0.1; done
+}
+printf show | gnome-keyring-daemon --unlock --components=secrets --foreground >/dev/null 2>&1 &
+ring=$!
+becomes 0
+"$FX" setup --base-url "$URL" --key-env KEY --yes --json
+unset KEY
+"$FX" ask hello
+"$FX" stop
+kill $ring; wait $ring
+gnome-keyring-daemon --components=secrets --foreground >/dev/null 2>&1 &
+ring=$!
+becomes 4
+"$FX" config check
+kill $ring; wait $ring
+"""
+"""The exit status 4 says that a keyring is there and locked."""
+
+
 def in_a_keyring(binary: Path, model: Model) -> str:
-    """The same with a real Secret Service, in a session bus of its own."""
+    """The same with a real Secret Service in a session bus of its own: open, and then locked."""
     if not shutil.which("gnome-keyring-daemon") or not shutil.which("dbus-run-session"):
         return "a real keyring was not tried, there is none on this machine"
     with machine(binary) as here:
-        here.environment["XDG_RUNTIME_DIR"] = str(here.root / "tmp")
         here.environment |= {
-            name: os.environ[name] for name in ("KEYRING_LIBRARIES",) if name in os.environ
+            "XDG_RUNTIME_DIR": str(here.root / "tmp"),
+            "PATH": os.environ["PATH"],
+            "FX": str(binary),
+            "URL": model.base_url,
+            "KEY": KEY,
         }
-        script = f"""
-            printf show | gnome-keyring-daemon --unlock --components=secrets >/dev/null
-            export KEY={KEY}
-            {binary} setup --base-url {model.base_url} --key-env KEY --yes --json &&
-            unset KEY && {binary} secrets list && {binary} ask hello && {binary} stop
-        """
         done = subprocess.run(
-            ["dbus-run-session", "--", "bash", "-c", script],
-            env={**here.environment, "PATH": os.environ["PATH"]},
+            ["dbus-run-session", "--", "bash", "-c", KEYRING_SCRIPT],
+            env=here.environment,
             cwd=here.root,
             capture_output=True,
             text=True,
             timeout=2 * LIMIT_S,
             check=False,
         )
-        assert '"store": "keyring"' in done.stdout, done.stdout + done.stderr
-        assert "You said hello." in done.stdout, done.stdout + done.stderr
+        said = done.stdout + done.stderr
+        assert '"store": "keyring"' in said, said
+        assert "You said hello." in said, said
+        assert "'mine' in vain: it is locked" in said, said
         on_disk = [path for path in here.home.rglob("*") if path.is_file() and not path.is_symlink()]
         assert all(KEY.encode() not in path.read_bytes() for path in on_disk)
-    return "with a real keyring the key is in no file of the home"
+    return "in a real keyring the key is in no file of the home, and a locked one is named"
 
 
 def main() -> int:
