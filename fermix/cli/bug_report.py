@@ -97,7 +97,7 @@ def _config(home: Home) -> str:
 
 def _log_end(home: Home) -> str:
     try:
-        lines = last_lines(home.log, LOG_LINES, None, end=tail_position(home.log))
+        lines = last_lines(home.log, LOG_LINES, end=tail_position(home.log))
     except OSError as error:
         return f"{error.strerror}\n"
     return "\n".join(lines)[-LOG_CHARACTERS:] + "\n"

@@ -1,18 +1,16 @@
-"""Reads the log as a person wants it: its end, what comes next, one turn of it."""
+"""Reads the log's files: its end, and what comes next."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-import re
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 _CHUNK_BYTES = 64 * 1024
 _POLL_S = 0.2
-_EVENT_START = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}")
-"""How a log line begins; lines that do not are the rest of the event above them."""
 
 
 def tail_position(path: Path) -> int:
@@ -34,36 +32,38 @@ def read_from(path: Path, position: int) -> list[str]:
         return []
 
 
-def last_lines(path: Path, count: int, turn_id: str | None, *, end: int) -> list[str]:
-    """The last `count` lines over the rotated files too, oldest first; only of `turn_id` when given.
+def last_lines(path: Path, count: int, *, end: int) -> list[str]:
+    """The last `count` lines over the rotated files too, oldest first.
 
-    end: where to stop in the newest file, so that `follow` from there repeats nothing.
+    end: where to stop in the newest file.
     Raises: FileNotFoundError when nothing was logged yet.
     """
-    files = [path, *_rotated(path)]
-    if not path.exists() and len(files) == 1:
-        raise FileNotFoundError(2, "No such file", str(path))
     kept: deque[str] = deque()
-    for each in files:
-        try:
-            lines = deque(
-                _of_turn(_lines(each, end if each is path else None), turn_id),
-                maxlen=max(0, count - len(kept)),
-            )
-        except FileNotFoundError:  # rotated away meanwhile
-            continue
-        kept.extendleft(reversed(lines))
+    for lines in newest_first(path, end=end):
+        kept.extendleft(reversed(deque(lines, maxlen=count - len(kept))))
         if len(kept) >= count:
             break
     return list(kept)
 
 
-def follow(path: Path, position: int, turn_id: str | None) -> Iterator[str]:
-    """Every line written after `position`, for ever; goes on in the new file after a rotation."""
-    return _of_turn(_follow(path, position), turn_id)
+def newest_first(path: Path, *, end: int) -> Iterator[list[str]]:
+    """The lines of the present file up to `end`, then those of each rotated one.
+
+    Raises: FileNotFoundError when nothing was logged yet.
+    """
+    files = [path, *_rotated(path)]
+    if not path.exists() and len(files) == 1:
+        raise FileNotFoundError(2, "No such file", str(path))
+    for each in files:
+        with contextlib.suppress(FileNotFoundError):  # rotated away meanwhile
+            yield list(_lines(each, end if each is path else None))
 
 
-def _follow(path: Path, position: int) -> Iterator[str]:
+def follow(path: Path, position: int) -> Iterator[str | None]:
+    """Every line written after `position`, for ever; None whenever there is none for the moment.
+
+    Goes on in the new file after a rotation.
+    """
     rest = b""
     while True:
         try:
@@ -87,6 +87,7 @@ def _follow(path: Path, position: int) -> Iterator[str]:
                     break
                 if log.tell() > log.seek(0, 2):  # cut to zero in place
                     log.seek(0)
+                yield None
                 time.sleep(_POLL_S)
         if rest:
             yield _text(rest)
@@ -114,15 +115,6 @@ def _lines(path: Path, end: int | None) -> Iterator[str]:
             if end is not None and position > end:
                 return
             yield _text(line.rstrip(b"\r\n"))
-
-
-def _of_turn(lines: Iterable[str], turn_id: str | None) -> Iterator[str]:
-    is_wanted = turn_id is None
-    for line in lines:
-        if turn_id is not None and _EVENT_START.match(line):
-            is_wanted = turn_id in line
-        if is_wanted:
-            yield line
 
 
 def _text(data: bytes) -> str:

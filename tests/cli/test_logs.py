@@ -9,7 +9,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-LINE = "2026-11-30 18:00:00,000 INFO {turn} fermix.x: {text}\n"
+import pytest
+
+LINE = "2026-11-30T18:00:00.123Z INFO    fermix.x [42] [{turn}] : {text}\n"
 
 
 def written(home: Path, name: str, *texts: str, turn: str = "-") -> None:
@@ -53,13 +55,109 @@ def test_turn_nobody_wrote_of_is_told(fermix: Any) -> None:
     assert done.stderr == "No line of the log names the turn '01NONE'.\n"
 
 
-def test_json_is_one_object_a_line(fermix: Any) -> None:
-    written(fermix.home, "fermix.log", "a", "b")
+def test_json_is_one_object_for_each_entry(fermix: Any) -> None:
+    log = fermix.home / "logs/fermix.log"
+    written(fermix.home, "fermix.log", "a", turn="01TURN")
+    with log.open("a") as file:
+        file.write("Traceback\n  deep\n")
+    written(fermix.home, "fermix.log", "b")
 
-    assert [json.loads(line)["line"][-1] for line in fermix("logs", "--json").stdout.splitlines()] == [
-        "a",
-        "b",
-    ]
+    first, second = map(json.loads, fermix("logs", "--json").stdout.splitlines())
+
+    assert first == {
+        "time": "2026-11-30T18:00:00.123Z",
+        "level": "info",
+        "logger": "fermix.x",
+        "pid": 42,
+        "turn": "01TURN",
+        "text": ": a\nTraceback\n  deep",
+    }
+    assert (second["text"], second["turn"]) == (": b", None)
+
+
+def mixed(home: Path) -> None:
+    """Four entries of different levels and ages, one with a stack."""
+    now_s = time.time()
+    lines = (
+        (7200, "INFO", "old start"),
+        (300, "WARNING", "The model does not answer"),
+        (200, "ERROR", "Turn 01X broke\nTraceback:\n  ValueError: Flugzeug"),
+        (5, "INFO", "fresh"),
+    )
+    log = home / "logs/fermix.log"
+    log.parent.mkdir(parents=True)
+    with log.open("w") as file:
+        for age_s, level, text in lines:
+            when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now_s - age_s))
+            file.write(f"{when}.000Z {level:<7} fermix.y [7] [-] {text}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--level", "warning"), ["The model does not answer", "Turn 01X broke"]),
+        (("--level", "error"), ["Turn 01X broke"]),
+        (("--since", "10m"), ["The model does not answer", "Turn 01X broke", "fresh"]),
+        (("--since", "1m"), ["fresh"]),
+        (("--since", "3h", "--level", "info"), None),
+        (("--grep", "flugZEUG"), ["Turn 01X broke"]),
+        (("--grep", ".*"), []),
+        (("--turn", "01X"), ["Turn 01X broke"]),
+        (("-n", "2"), ["Turn 01X broke", "fresh"]),
+        (("-n", "1", "--level", "warning"), ["Turn 01X broke"]),
+    ],
+)
+def test_entries_are_found_by_what_they_are(
+    fermix: Any, words: tuple[str, ...], expected: list[str] | None
+) -> None:
+    mixed(fermix.home)
+    done = fermix("logs", *words)
+
+    heads = [line.partition("[-] ")[2] for line in done.stdout.splitlines() if "[-]" in line]
+    assert done.exit_code == 0
+    assert heads == (
+        ["old start", "The model does not answer", "Turn 01X broke", "fresh"]
+        if expected is None
+        else expected
+    )
+    assert ("Flugzeug" in done.stdout) == ("Turn 01X broke" in heads)
+
+
+@pytest.mark.parametrize("words", [("--since", "soon"), ("--since", "10"), ("--grep", "x" * 1001)])
+def test_filter_that_is_none_is_refused(fermix: Any, words: tuple[str, ...]) -> None:
+    mixed(fermix.home)
+    assert fermix("logs", *words).exit_code == 2
+
+
+def test_following_shows_an_entry_with_its_stack_and_leaves_others_out(fermix: Any) -> None:
+    written(fermix.home, "fermix.log", "first")
+    process = fermix.start("logs", "-f", "-n", "0", "--grep", "deep", "--json")
+    log = fermix.home / "logs/fermix.log"
+    try:
+        head = LINE.format(turn="-", text="broke")
+        until_follows(process, log)
+        with log.open("a") as file:
+            file.write(head + "  deep inside\n" + LINE.format(turn="-", text="other"))
+        log.rename(log.with_name("fermix.log.1"))
+        log.write_text(head + "  deep again\n")
+
+        assert json.loads(next_line(process))["text"] == ": broke\n  deep inside"
+        assert json.loads(next_line(process))["text"] == ": broke\n  deep again"
+    finally:
+        process.kill()
+        process.wait(10)
+        process.stdout.close()
+
+
+def until_follows(process: Any, log: Path) -> None:
+    """Write entries that are shown until the first one is."""
+    deadline = time.monotonic() + 10
+    while not select.select([process.stdout], [], [], 0.1)[0]:
+        assert time.monotonic() < deadline
+        with log.open("a") as file:
+            file.write(LINE.format(turn="-", text="deep"))
+    while select.select([process.stdout], [], [], 1.0)[0]:
+        next_line(process)
 
 
 def test_no_log_yet_is_told(fermix: Any) -> None:
