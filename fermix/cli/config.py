@@ -13,13 +13,14 @@ from fermix.cli.completing import setting_keys
 from fermix.cli.config_view import as_toml, read_settings, shown_settings
 from fermix.cli.failure import Failure, show_failure
 from fermix.cli.options import Group, examples, json_option, own_home, print_json
-from fermix.cli.terminal import say
+from fermix.cli.terminal import one_line, say
+from fermix.cli.transcript import moment
 from fermix.config import values
 from fermix.config.declare import Setting
 from fermix.config.edits import Edit
 from fermix.config.home import prepare_home
 from fermix.config.source import read_source
-from fermix.config.writer import ConfigWriter
+from fermix.config.writer import Backup, ConfigWriter
 from fermix.daemon.sections import SCHEMA, find_problems, user_home
 from fermix.errors import FermixError, SettingUnknown
 from fermix.ipc.client import open_connection
@@ -69,7 +70,7 @@ def get_value(key: str, as_json: bool) -> None:
 def set_value(key: str, value: str, as_json: bool) -> None:
     """Write one setting into config.toml.
 
-    Comments and order stay; the previous file is kept as config.toml.bak. A list is written a,b.
+    Comments and order stay; the previous file is kept (fermix config restore). A list is written a,b.
     A secret is never written itself, only its name: @secret:NAME.
     """
     home = own_home()
@@ -145,6 +146,31 @@ def check(context: click.Context, as_json: bool) -> None:
         context.exit(1)
 
 
+@group.command(
+    epilog=examples("fermix config restore", "fermix config restore --list", "fermix config restore 2")
+)
+@click.argument("number", type=click.IntRange(min=0), required=False)
+@click.option("--list", "is_listing", is_flag=True, help="Only show what could be put back.")
+@json_option
+def restore(number: int | None, is_listing: bool, as_json: bool) -> None:
+    """Put back the config.toml before the last change, or the one with this NUMBER.
+
+    It is put back only if it loads; the one that it replaces is kept like those before it.
+    """
+    home = own_home()
+    writer = ConfigWriter(home.config, SCHEMA, user_home=user_home(os.environ))
+    if is_listing:
+        _show_backups(writer.backups(), as_json)
+        return
+    chosen = writer.restore(number)
+    if as_json:
+        print_json({"path": str(home.config), "restored": chosen.number})
+        return
+    print(f"{home.config} is again as it was until {moment(chosen.changed_ms)}.", flush=True)
+    say("To see what changed: fermix config show; back again with: fermix config restore")
+    say_how_it_counts(home, [located.setting for located in SCHEMA.keys({})])
+
+
 @group.command(epilog=examples("fermix config path", '$EDITOR "$(fermix config path)"'))
 @json_option
 def path(as_json: bool) -> None:
@@ -154,6 +180,27 @@ def path(as_json: bool) -> None:
         print_json({"path": str(config), "exists": config.exists()})
     else:
         print(config)
+
+
+def _show_backups(backups: list[Backup], as_json: bool) -> None:
+    if as_json:
+        told = [
+            {
+                "number": each.number,
+                "path": str(each.path),
+                "changed_ms": each.changed_ms,
+                "size_bytes": len(each.raw),
+                "problem": each.problem,
+            }
+            for each in backups
+        ]
+        print_json({"backups": told})
+        return
+    if not backups:
+        print("Nothing was replaced yet.")
+    for each in backups:
+        state = "loads" if each.problem is None else one_line(each.problem, 100)
+        print(f"{each.number}  until {moment(each.changed_ms):<10}  {len(each.raw):>6} bytes  {state}")
 
 
 def apply_edits(edits: list[Edit], *, based_on: str | None = None) -> None:

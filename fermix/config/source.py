@@ -166,9 +166,9 @@ def _explain(path: Path, text: str, problem: str) -> str:
 
 
 def _way_back(path: Path) -> str:
-    """Which file to repair, or to take back: the writer keeps the one before its last change."""
+    """Which file to repair, or to take back: the writer keeps those before its last changes."""
     kept = path.with_name(f"{path.name}.bak")
-    back = f"; or take back what was before: cp {shlex.quote(str(kept))} {shlex.quote(str(path))}"
+    back = "; or take back what was before: fermix config restore"
     return f"${{EDITOR:-vi}} {shlex.quote(str(path))}" + (back if kept.exists() else "")
 
 

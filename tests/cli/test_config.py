@@ -189,3 +189,28 @@ def test_the_client_loads_nothing_of_the_daemon(tmp_path: Path) -> None:
     )
 
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_broken_config_names_the_way_back_and_it_works(fermix: Any) -> None:
+    fermix("config", "set", "gateway.running_turns", "16")
+    fermix("config", "set", "gateway.running_turns", "17")
+    path = fermix.home / "config.toml"
+    path.write_text("[gateway\n")
+
+    broken = fermix("config", "get", "gateway.running_turns")
+    assert "fermix config restore" in broken.stderr
+    listed = json.loads(fermix("config", "restore", "--list", "--json").stdout)["backups"]
+    assert [(each["number"], each["problem"]) for each in listed] == [(0, None)]
+    done = fermix("config", "restore")
+
+    assert (done.exit_code, "is again as it was until" in done.stdout) == (0, True)
+    assert fermix("config", "get", "gateway.running_turns").stdout == "16\n"
+    assert "is not TOML" in fermix("config", "restore", "--list").stdout
+
+
+def test_restore_without_any_backup_says_so(fermix: Any) -> None:
+    fermix.home.mkdir(mode=0o700)
+    done = fermix("config", "restore", "--json")
+    assert done.exit_code == 1
+    assert "No backup of" in json.loads(done.stdout)["error"]["message"]
+    assert fermix("config", "restore", "--list").stdout == "Nothing was replaced yet.\n"

@@ -75,7 +75,7 @@ def test_a_file_that_is_not_toml_is_told_with_the_way_back(tmp_path: Path) -> No
     (tmp_path / "config.toml.bak").write_text("")
     with pytest.raises(ConfigError) as refused:
         read_source(path)
-    assert str(refused.value.hint).endswith(f"cp {path}.bak {path}")
+    assert str(refused.value.hint).endswith("fermix config restore")
 
 
 @pytest.mark.parametrize("raw", HOSTILE.values(), ids=HOSTILE.keys())

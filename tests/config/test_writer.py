@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from fermix.config.edits import Edit, edited
 from fermix.config.source import parse_source
-from fermix.config.writer import ConfigWriter, backup_of
+from fermix.config.writer import ConfigWriter, backup_of, backups_of
 from fermix.errors import ConfigChanged, ConfigError, SettingInvalid, SettingUnknown
 from tests.config.settings import SCHEMA
 
@@ -171,6 +171,87 @@ def test_the_previous_file_is_kept(tmp_path: Path) -> None:
 
     assert backup_of(path).read_text() == HAND_WRITTEN
     assert backup_of(path).stat().st_mode & 0o777 == 0o600
+
+
+def kept(path: Path) -> list[str]:
+    return [each.read_text() for each in backups_of(path) if each.exists()]
+
+
+def test_the_last_five_different_files_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(HAND_WRITTEN)
+    for turns in (4, 5, 4, 5, 6, 7, 8, 9):
+        writer(path).apply([Edit(("gateway", "running_turns"), turns)])
+
+    texts = [HAND_WRITTEN.replace("= 3", f"= {turns}") for turns in (8, 7, 6, 5, 4)]
+    assert kept(path) == texts
+    assert len(list(tmp_path.iterdir())) == 7  # the file, its lock, five backups
+
+
+def test_a_file_that_was_broken_by_hand_is_taken_back(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(HAND_WRITTEN)
+    writer(path).apply([Edit(("gateway", "running_turns"), 9)])
+    path.write_text("[gateway\nrunning")
+
+    assert writer(path).restore().number == 0
+
+    assert path.read_text() == HAND_WRITTEN
+    assert kept(path) == ["[gateway\nrunning", HAND_WRITTEN]
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+def test_taking_back_twice_is_where_it_began(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(HAND_WRITTEN)
+    writer(path).apply([Edit(("gateway", "running_turns"), 9)])
+    changed = path.read_text()
+
+    writer(path).restore()
+    assert path.read_text() == HAND_WRITTEN
+    writer(path).restore()
+    assert path.read_text() == changed
+
+
+def test_a_removed_file_is_taken_back(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(HAND_WRITTEN)
+    writer(path).apply([Edit(("gateway", "running_turns"), 9)])
+    path.unlink()
+
+    writer(path).restore()
+    assert path.read_text() == HAND_WRITTEN
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("number", [None, 0, 3])
+def test_a_backup_that_would_not_load_is_not_put_back(tmp_path: Path, number: int | None) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(HAND_WRITTEN)
+    backup_of(path).write_text("[gateway]\nrunning_turns = 'many'\n")
+
+    with pytest.raises(ConfigError):
+        writer(path).restore(number)
+
+    assert path.read_text() == HAND_WRITTEN
+    (listed,) = writer(path).backups()
+    assert "running_turns" in str(listed.problem)
+
+
+@pytest.mark.slow
+def test_killed_restores_leave_a_file_that_loads(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(HAND_WRITTEN)
+    writer(path).apply([Edit(("gateway", "running_turns"), 9)])
+    whole = {HAND_WRITTEN, path.read_text()}
+    dice = random.Random(3)
+    for _ in range(40):
+        child = in_child(lambda: [writer(path).restore() for _ in range(50)])
+        time.sleep(dice.random() / 50)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        assert path.read_text() in whole
+        assert set(kept(path)) & whole
 
 
 def test_nothing_is_written_when_nothing_changes(tmp_path: Path) -> None:
