@@ -62,6 +62,8 @@ def test_every_answer_forbids_what_no_answer_needs(service):
     [
         ("/", "GET", 404, "path_unknown"),
         ("/static/x", "GET", 404, "path_unknown"),
+        ("/?gatewayUrl=ws://203.0.113.7/", "GET", 404, "path_unknown"),
+        ("/sessions?gatewayUrl=ws://203.0.113.7/", "GET", 400, "query_invalid"),
         ("/health", "POST", 405, "method_refused"),
         ("/message", "GET", 405, "method_refused"),
         ("/message", "OPTIONS", 405, "method_refused"),
