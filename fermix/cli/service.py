@@ -18,6 +18,7 @@ from fermix.cli.terminal import escaped, say
 from fermix.cli.unit import refuse_inside
 from fermix.setup.service.drift import Difference
 from fermix.setup.service.service import Change, Service
+from fermix.setup.service.systemd import UNREPAIRABLE
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -194,6 +195,8 @@ def _print_status(told: Mapping[str, Any], found: tuple[Difference, ...]) -> Non
     print(f"  starts    {_starts(told)}")
     if state and (state["restarts"] or state["result"] not in ("success", "")):
         print(f"  restarts  {state['restarts']}, last result {state['result']} ({state['exit_status']})")
+        if state["exit_status"] == UNREPAIRABLE and not state["main_pid"]:
+            print("            it starts no better until something is changed; see: fermix doctor")
     for path in told["drop_ins"]:
         print(escaped(f"  yours     {path}"))
     if found:

@@ -80,7 +80,7 @@ def described(status: dict[str, Any]) -> list[str]:
         "home": status.get("home"),
         "mode": "private, leaves when idle" if status.get("mode") == "private" else None,
         "http": f"http://{status['http']}" if status.get("http") else None,
-        "service": _service(status.get("service")),
+        "unit": _service(status.get("service")),
         "model": _model(status.get("provider")),
         "turns": _turns(status.get("turns")),
         "parts": _parts(status.get("children")),

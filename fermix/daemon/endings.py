@@ -8,8 +8,11 @@ from collections.abc import Mapping
 
 from fermix.errors import ConfigError, ProviderError, SchemaNewer, StoreCorrupt
 from fermix.paths import Home
+from fermix.setup.service.systemd import UNREPAIRABLE
 from fermix.telemetry.logs import LogFile
 from fermix.telemetry.terminal import tell
+
+__all__ = ["BOOT_FAILED", "FAILED", "UNREPAIRABLE", "last_words", "status_of"]
 
 log = logging.getLogger(__name__)
 
@@ -18,12 +21,6 @@ FAILED = 1
 
 BOOT_FAILED = 3
 """Exit status of a worker that could not start."""
-
-UNREPAIRABLE = 78
-"""Exit status of a worker or daemon that starts no better until somebody changes something.
-
-A service unit does not restart it then. Source: sysexits.h, EX_CONFIG.
-"""
 
 _LASTING = (ConfigError, ProviderError, SchemaNewer, StoreCorrupt)
 

@@ -273,7 +273,7 @@ def test_status_says_which_service_the_home_has(fermix: Any, daemon: Any) -> Non
     daemon.close()
     alone = fermix("status")
 
-    told = "  service user service, starts at login, this daemon was not started by it\n"
+    told = "  unit   user service, starts at login, this daemon was not started by it\n"
     assert told in shown.stdout
     assert as_json == status() | {
         "service": {"scope": "user", "unit": str(unit), "enabled": True, "runs_it": False}

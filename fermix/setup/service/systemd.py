@@ -21,6 +21,9 @@ STOP_MARGIN_S = 10.0
 RESTART_S = 5
 """Pause before a new start: longer than a warm start takes (R188 is what a shorter one does)."""
 
+UNREPAIRABLE = 78
+"""The exit status of a daemon that starts no better until somebody changes something."""
+
 MADE = "# Folders made for it: "
 """How the last line of a unit begins for which folders were made."""
 
@@ -140,10 +143,10 @@ def _service(facts: UnitFacts) -> str:
 
 
 _RESTARTS = f"""
-# 78 says that a restart repairs nothing: a wrong setting, a missing secret, a newer database.
+# {UNREPAIRABLE} says that a restart repairs nothing: a wrong setting, a missing secret, a newer database.
 Restart=on-failure
 RestartSec={RESTART_S}s
-RestartPreventExitStatus=78
+RestartPreventExitStatus={UNREPAIRABLE}
 # A command that took too much memory ends alone; the daemon tells the model.
 OOMPolicy=continue
 """
