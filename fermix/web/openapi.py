@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from fermix import __version__
-from fermix.web.refusals import RETRY_S
+from fermix.web.refusals import RETRY_S, ErrorBody
 from fermix.web.routes import BYTES, EVENTS, JSON, Answer, Call, NoQuery, Route
 from fermix.web.schema import SESSION_NAME, ULID
 
@@ -23,6 +23,8 @@ PATH = "/openapi.json"
 SCHEME = "token"
 EVERYWHERE = (400, 403, 429, 500)
 """Refusals any request may meet."""
+UNREAD = (414, 417, 431)
+"""Likewise, before it is known what is asked for: these have one shape for all."""
 REASONS = {
     400: "The request is not as expected.",
     401: "No token, or a wrong one.",
@@ -33,8 +35,11 @@ REASONS = {
     409: "It contradicts an earlier request.",
     411: "The request has no body, or one of unknown length.",
     413: "The body is too long.",
+    414: "The URL is too long.",
     415: "The body is not of the expected kind.",
+    417: "The header Expect asks for something unknown.",
     429: "Too much at once; Retry-After says when to come again.",
+    431: "The headers are too long, or too many.",
     500: "fermix failed inside; its log says why.",
     502: "The turn did not come to an answer.",
     503: "Not now: fermix starts, stops or cannot store anything; Retry-After says when to come again.",
@@ -138,7 +143,7 @@ class _Schemas:
 
 
 def _schemas(routes: Iterable[Route]) -> _Schemas:
-    types: dict[type[msgspec.Struct], None] = {}
+    types: dict[type[msgspec.Struct], None] = {ErrorBody: None}
     for route in routes:
         for kind in (route.request, route.response, route.error):
             if kind is not None:
@@ -212,7 +217,7 @@ def _headers(route: Route) -> Iterable[Described]:
 
 
 def _responses(route: Route, schemas: _Schemas) -> Described:
-    statuses = {*EVERYWHERE, *route.errors, *((401,) if route.needs_token else ())}
+    statuses = {*EVERYWHERE, *UNREAD, *route.errors, *((401,) if route.needs_token else ())}
     said: Described = {"200": _success(route, schemas)}
     for status in sorted(statuses):
         said[str(status)] = _failure(route, status, schemas)
@@ -236,7 +241,7 @@ def _success(route: Route, schemas: _Schemas) -> Described:
 def _failure(route: Route, status: int, schemas: _Schemas) -> Described:
     described: Described = {"description": REASONS[status]}
     if route.method != "HEAD":
-        schema = schemas.of(route.error)
+        schema = schemas.of(ErrorBody if status in UNREAD else route.error)
         if status == 503 and route.response is not None and route.tag == "health":
             schema = {"anyOf": [schemas.of(route.response), schema]}
         described["content"] = {JSON: {"schema": schema}}

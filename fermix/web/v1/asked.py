@@ -115,6 +115,7 @@ def _session(request: wire.ChatRequest, header: str | None) -> str | None:
             "invalid_value",
             f"The header names the session {header!r}, metadata.session {told[:64]!r}; expected one.",
             param="metadata.session",
+            status=409,
         )
     return header if header is not None else told
 
