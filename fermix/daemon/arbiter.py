@@ -105,6 +105,7 @@ class DaemonArbiter(Arbiter):
         self._is_stopping = False
         self._inherited_mask: set[signal.Signals | int] = set()
         steps = (
+            *launch.exposure_steps(),
             Step(("logs",), lambda settings: partial(change_logs, launch.logs, settings.logs)),
             Step(("runtime",), self._get_ready),
         )

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from gevent import socket
 
+from fermix.daemon.exposure import exposure_step
 from fermix.daemon.listeners import ControlListener, HttpListener
 from fermix.daemon.mode import Mode
 from fermix.daemon.places import Places
@@ -97,6 +98,10 @@ class Launch:
     def settings(self) -> Settings:
         """Those that count now."""
         return self.live.now
+
+    def exposure_steps(self) -> Sequence[Step]:
+        """What keeps a reload from opening the daemon to whoever reaches it."""
+        return (exposure_step(self.home),) if self.http is not None else ()
 
     def placement(self, *, steps: Sequence[Step] = (), on_reload: Callable[[], None]) -> Placement:
         """For the worker only: the control listener becomes a gevent socket of its own descriptor."""

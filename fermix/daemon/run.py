@@ -10,11 +10,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from fermix import __version__, native
-from fermix.auth.devices import DeviceTokens
 from fermix.config.home import prepare_home
 from fermix.daemon.app import Runtime
 from fermix.daemon.arbiter import DaemonArbiter
 from fermix.daemon.endings import FAILED, UNREPAIRABLE, last_words, status_of
+from fermix.daemon.exposure import check_exposure
 from fermix.daemon.launch import Launch, MakeRuntime
 from fermix.daemon.lease import Holder, Lease
 from fermix.daemon.listeners import ControlListener, HttpListener
@@ -27,8 +27,6 @@ from fermix.ipc.client import open_connection
 from fermix.paths import Home
 from fermix.telemetry.logs import start_logs
 from fermix.telemetry.terminal import is_watched, occupy_standard_descriptors, tell
-from fermix.web import exposure
-from fermix.web.settings import HttpSettings
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +79,7 @@ def _prepare(
     prepare_home(home)
     settings = load_settings(home, environment)
     if mode is Mode.FULL:
-        _check_exposure(home, settings.http)
+        check_exposure(home, settings.http)
     lease = Lease(home.lease)
     lease.take(
         mode,
@@ -108,14 +106,6 @@ def _prepare(
     return Launch(
         home, mode, environment, LiveSettings(settings), logs, control, http, make_runtime, places
     )
-
-
-def _check_exposure(home: Home, http: HttpSettings) -> None:
-    """Raises: ConfigError when others could reach the daemon and it could not tell who they are."""
-    devices = 0 if exposure.is_loopback(http.host) else len(DeviceTokens(home.tokens).all())
-    problem = exposure.problem(http, device_tokens=devices)
-    if problem is not None:
-        raise problem
 
 
 def _ask_to_leave(home: Home, holder: Holder) -> None:

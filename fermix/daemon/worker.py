@@ -181,6 +181,7 @@ class RuntimeWorker(GeventWorker):
             return commit
 
         return (
+            *self.launch.exposure_steps(),
             Step(("logs",), lambda settings: partial(change_logs, self.launch.logs, settings.logs)),
             Step(("http",), limit_connections),
         )

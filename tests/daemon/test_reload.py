@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from fermix.auth.devices import Device, DeviceTokens
+from fermix.daemon.exposure import exposure_step
 from fermix.daemon.reload import LiveSettings, Outcome, Reload, Step, merged
 from fermix.daemon.sections import Settings, load_settings
 from fermix.errors import ConfigError, ProviderError, SettingInvalid
@@ -147,3 +149,19 @@ def test_outcome_reads_like_a_log_line() -> None:
     outcome = Outcome(("agent.instructions", "logs.files"), ("http.port",))
 
     assert str(outcome) == "Settings applied: agent.instructions, logs.files. Needs a restart: http.port"
+
+
+def test_reload_that_would_let_tokens_cross_the_network_in_the_open_is_refused(write: Write) -> None:
+    home = write('[http]\nhost = "192.0.2.1"\nproxies = ["192.0.2.9"]\n')
+    DeviceTokens(home.tokens).add(Device(name="phone", digest=bytes(32), created_ms=1))
+    live, reload = reloading(home, exposure_step(home))
+    before = live.now
+
+    write('[http]\nhost = "192.0.2.1"\nnames = ["box.example"]\n')
+    with pytest.raises(ConfigError, match="tokens would cross the network unencrypted"):
+        reload.run()
+    refused = live.now
+    write('[http]\nhost = "192.0.2.1"\nproxies = ["192.0.2.8"]\n')
+
+    assert refused is before
+    assert reload.run().applied == ("http.proxies",)
