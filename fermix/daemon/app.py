@@ -161,6 +161,10 @@ class Runtime:
         """Who may come in over HTTP."""
         return self._parts.tokens
 
+    def is_of_a_turn(self, port: int, own_port: int) -> bool:
+        """Whether a process that a turn has started is at the other end of a connection."""
+        return self._parts.commands.holds_connection(port, own_port)
+
     def status(self) -> Mapping[str, object]:
         """What `fermix status` shows."""
         gateway = self._parts.gateway

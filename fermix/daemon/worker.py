@@ -156,6 +156,9 @@ class RuntimeWorker(GeventWorker):
             raise NotReady("fermix is starting and lets nobody in yet.", hint="fermix status")
         return self._runtime.tokens()
 
+    def is_of_a_turn(self, port: int, own_port: int) -> bool:
+        return self._runtime is not None and self._is_ready and self._runtime.is_of_a_turn(port, own_port)
+
     def _serve(self, listener: socket.socket) -> HttpServer:
         listener.setblocking(True)
         http = self.launch.settings.http

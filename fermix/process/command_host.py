@@ -88,6 +88,10 @@ class CommandHost:
         """What a process may that one of our commands may have started; None when none did."""
         return self._ledger.standing_of(pid)
 
+    def holds_connection(self, port: int, other_port: int) -> bool:
+        """Whether one of our commands is at the other end of a TCP connection on this machine."""
+        return bool(self._running) and self._ledger.holds_connection(port, other_port)
+
 
 class _Run:
     """One command while it runs."""

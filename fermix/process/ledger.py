@@ -147,6 +147,17 @@ class GroupLedger:
                 return group.standing.narrowed(Standing(group.standing.trust, attended=False))
         return Standing() if os.getpid() in chain[1:] else None
 
+    def holds_connection(self, port: int, other_port: int) -> bool:
+        """Whether a process of any family has the TCP connection from `port` to `other_port` of ours."""
+        inodes = proc.sockets_between(port, other_port)
+        if not inodes or not self._groups:
+            return False
+        processes = proc.every_process().values()
+        found = set(self._groups)
+        while more := {facts.pid for facts in processes if facts.parent in found} - found:
+            found |= more
+        return any(proc.holds_socket(pid, inodes) for pid in found)
+
     def sweep(self, group: Group) -> int:
         """End what is left of one family whose monitor was killed; returns how many processes."""
         return _sweep([group], patience_s=0.0, timeout_s=2.0, has_orphans=True)

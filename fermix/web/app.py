@@ -12,7 +12,7 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from fermix.clock import SystemClock
-from fermix.errors import FermixError, OwnerError
+from fermix.errors import FermixError, OwnerError, ToolDenied
 from fermix.web import link as links
 from fermix.web.admission import Doorkeeper, check_names, check_no_token_in, token_missing
 from fermix.web.bodies import Body, check_json, decode, length_of
@@ -128,6 +128,9 @@ class _FrontDesk:
             )
         if route.needs_token and grant is None:
             raise token_missing()
+        if grant is not None and (ports := link.ports()) and self._control.is_of_a_turn(*ports):
+            # It may have read the api-token, and would come back as the owner in person.
+            raise ToolDenied("A process that a turn has started may not use a token; it has the socket.")
         query = _query(route, str(environ.get("QUERY_STRING", "")))
         takes_body = route.request is not None or route.takes_bytes
         if route.request is not None:

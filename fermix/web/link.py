@@ -44,6 +44,15 @@ class Link:
         except OSError:
             return ""
 
+    def ports(self) -> tuple[int, int] | None:
+        """The client's port and ours; None when unknown."""
+        try:
+            if self.sock is None:
+                return None
+            return self.sock.getpeername()[1], self.sock.getsockname()[1]
+        except OSError:
+            return None
+
     def on_sent(self, act: Callable[[], object]) -> None:
         """Do this once the answer's last byte was handed to a client that was there."""
         self._on_sent.append(act)

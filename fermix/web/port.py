@@ -98,3 +98,7 @@ class DaemonControl(Protocol):
     def tokens(self) -> Tokens:
         """Who may come in. Raises: NotReady while the daemon starts."""
         ...
+
+    def is_of_a_turn(self, port: int, own_port: int) -> bool:
+        """Whether a process that a turn has started holds the connection from `port` to our `own_port`."""
+        ...

@@ -109,6 +109,9 @@ class StubRuntime:
     def tokens(self) -> None:
         raise NotReady("The stub lets nobody in.")
 
+    def is_of_a_turn(self, port: int, own_port: int) -> bool:
+        return False
+
     def _accept(self) -> None:
         while True:
             client, _ = self.control.accept()

@@ -191,6 +191,39 @@ def test_a_process_of_a_turn_can_neither_mint_nor_list_nor_revoke_tokens() -> No
         assert [each["name"] for each in left] == ["phone"]
 
 
+STEAL = """
+import http.client, os, sys
+from pathlib import Path
+home = Path(os.environ["FERMIX_HOME"])
+link = http.client.HTTPConnection(sys.argv[1], timeout=10)
+headers = {"Authorization": "Bearer " + (home / "api-token").read_text().strip()}
+link.request("GET", "/sessions", headers=headers)
+answer = link.getresponse()
+print("GOT", answer.status, answer.read().decode())
+"""
+
+
+@pytest.mark.parametrize("prefix", ["", "setsid -w"])
+def test_a_process_of_a_turn_that_reads_the_local_token_gets_nothing_for_it(prefix: str) -> None:
+    model = Model({})
+    bot = Bot(model, full=True)
+    try:
+        bot.start()
+        program = f"{prefix} {sys.executable} -c '{STEAL}' {bot.status()['http']}"
+        call = {"tool_calls": [{"name": "shell", "arguments": {"script": program}}]}
+        model.script({"steps": [call, {"say": "done"}]})
+
+        reply = bot.say("get in")
+
+        result = next(event.data["text"] for event in reply.events if event.name == "tool_result")
+        assert "GOT 403" in result
+        assert "tool_denied" in result
+        assert Caller(bot).ask("GET", "/sessions")[0] == 200
+    finally:
+        bot.close()
+        model.close()
+
+
 def test_the_token_file_is_private_and_made_again() -> None:
     with running(ECHO, full=True) as bot:
         path = bot.home / "api-token"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from fermix.errors import NotReady, SessionUnknown, UsageError
 from fermix.gateway.inbox import InboxEntry
 from fermix.gateway.watch import TurnLog
 from fermix.ids import new_id
-from fermix.messages import ConversationKey, Inbound
+from fermix.messages import ChatMessage, ConversationKey, Inbound
 from fermix.paths import Home
 from fermix.secrets import Redactor
 from fermix.tasks import ThreadPool
@@ -47,6 +47,8 @@ class Desk:
         self.is_delivered: list[str] = []
         self.cancelled: list[str] = []
         self.uploads: dict[str, bytes] = {}
+        self.seeded: list[tuple[str, tuple[ChatMessage, ...]]] = []
+        self.archived: list[str] = []
         self.script: list[tuple[str, dict[str, object]]] | None = [("text_delta", {"text": "Hello."})]
         """What each turn does at once, then it is done; None leaves it open."""
 
@@ -72,6 +74,16 @@ class Desk:
                 log.publish(name, **data)
             self.finish(log)
         return entry
+
+    def known(self, client_id: str) -> InboxEntry | None:
+        found = (entry for entry in self.entries.values() if entry.inbound.platform_id == client_id)
+        return next(found, None)
+
+    def seed(self, session: str, messages: Sequence[ChatMessage]) -> None:
+        self.seeded.append((session, tuple(messages)))
+
+    def archive(self, session: str, *, is_archived: bool) -> None:
+        self.archived.append(session)
 
     @property
     def last(self) -> TurnLog:
@@ -136,6 +148,9 @@ class Daemon:
         if self.status is DaemonState.STARTING:
             raise NotReady("fermix is starting.", hint="fermix status")
         return self.desk_
+
+    def is_of_a_turn(self, port: int, own_port: int) -> bool:
+        return False
 
     def tokens(self) -> Tokens:
         if self.status is DaemonState.STARTING:
