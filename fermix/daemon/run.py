@@ -132,7 +132,8 @@ def _pid_file(path: Path) -> Iterator[None]:
 
 def _tell_where(launch: Launch) -> None:
     """One line for whoever started it in the foreground."""
-    places = [f"http://{launch.http}"] if launch.http else []
+    scheme = "https" if launch.settings.http.tls_certificate else "http"
+    places = [f"{scheme}://{launch.http}"] if launch.http else []
     places.append(str(launch.control.path))
     log.info("Listens on %s", ", ".join(places))
     tell(f"fermix {__version__} listens on {' and '.join(places)}. Stop it with Ctrl-C or: fermix stop")

@@ -122,7 +122,7 @@ def test_https_is_served_with_the_certificate_and_key_after_a_restart(
         tls_key=str(key),
     )
 
-    address = re.findall(r"Listens on https?://([\d.:]+)", daemon.log())[-1]
+    address = re.findall(r"Listens on https://([\d.:]+)", daemon.log())[-1]
     trust = ssl._create_unverified_context()
     with urllib.request.urlopen(f"https://{address}/health/live", timeout=5, context=trust) as answer:
         assert answer.status == 200
