@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
+import errno
+import logging
 import os
 import shlex
 from pathlib import Path
@@ -12,6 +13,8 @@ from fermix.auth.token import SHAPE, new_token
 from fermix.config.atomic import stage, sync_folder
 from fermix.errors import ConfigError
 from fermix.secret import Secret
+
+log = logging.getLogger(__name__)
 
 
 class LocalToken:
@@ -36,8 +39,13 @@ class LocalToken:
         staged = stage(self.path, f"{new_token().reveal()}\n".encode(), mode=0o600)
         try:
             # A link, not a rename: what somebody else has put there meanwhile is not replaced.
-            with contextlib.suppress(FileExistsError):
-                os.link(staged, self.path, follow_symlinks=False)
+            os.link(staged, self.path, follow_symlinks=False)
+        except FileExistsError:
+            log.debug("Somebody else made %s", self.path)
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
+                raise
+            staged.replace(self.path)  # a file system without second names
         finally:
             staged.unlink(missing_ok=True)
         sync_folder(self.path.parent)

@@ -11,8 +11,9 @@ import msgspec
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
+from fermix.auth.tokens import Grant
 from fermix.clock import SystemClock
-from fermix.errors import FermixError, OwnerError, ToolDenied
+from fermix.errors import FermixError, NotReady, OwnerError, ToolDenied
 from fermix.web import link as links
 from fermix.web.admission import Doorkeeper, check_names, check_no_token_in, token_missing
 from fermix.web.bodies import Body, check_json, decode, length_of
@@ -120,12 +121,7 @@ class _FrontDesk:
         link: Link,
     ) -> Call:
         """The request, checked in an order in which a stranger learns and costs least."""
-        grant = None
-        if route.needs_token or "authorization" in headers:
-            peer = peer_of(str(environ.get("REMOTE_ADDR", "")), headers, settings.proxies)
-            grant = self._doorkeeper.identify(
-                headers.get("authorization"), peer, self._control.tokens(), settings
-            )
+        grant = self._identify(route, environ, headers, settings)
         if route.needs_token and grant is None:
             raise token_missing()
         if grant is not None and (ports := link.ports()) and self._control.is_of_a_turn(*ports):
@@ -154,6 +150,21 @@ class _FrontDesk:
             link=link,
             slots=self._slots,
         )
+
+    def _identify(
+        self, route: Route, environ: Environ, headers: Mapping[str, str], settings: HttpSettings
+    ) -> Grant | None:
+        """Whose token came along; None when none did, or none is needed and none can be checked yet."""
+        if not route.needs_token and "authorization" not in headers:
+            return None
+        try:
+            tokens = self._control.tokens()
+        except NotReady:
+            if route.needs_token:
+                raise
+            return None
+        peer = peer_of(str(environ.get("REMOTE_ADDR", "")), headers, settings.proxies)
+        return self._doorkeeper.identify(headers.get("authorization"), peer, tokens, settings)
 
 
 def _headers(environ: Environ) -> dict[str, str]:

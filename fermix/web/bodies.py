@@ -56,9 +56,7 @@ class Body:
             with time_limit(max(0.001, self._deadline.remaining_s()), "The body"):
                 return self._source.read(size)
         except (DeadlineExceeded, TimeoutError) as error:
-            raise Refused(
-                408, "request_timeout", "The request's body did not come in time.", headers=_CLOSE
-            ) from error
+            raise Refused(408, "request_timeout", "The request's body did not come in time.") from error
         except NoMoreData as error:
             raise _gone() from error
         except ParseException as error:
@@ -68,9 +66,6 @@ class Body:
 
     def _too_large(self) -> Refused:
         return Refused(413, "body_too_large", f"The body is longer than {self._limit_bytes} bytes.")
-
-
-_CLOSE = {"Connection": "close"}
 
 
 def decode(raw: bytes, kind: type[msgspec.Struct]) -> Any:  # Any: a value of `kind`

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 import msgspec
 
+from fermix.gateway.inbox import InboxEntry
 from fermix.ids import new_id
 from fermix.web import streams
 from fermix.web.port import MAIN_SESSION, Upload, Words
@@ -52,12 +54,22 @@ def _say(call: Call) -> object:
         attachments=message.attachments,
     )
     sender = f"http {call.grant.name}" if call.grant is not None else "http"
-    entry = call.desk().submit(words, sender_id=sender)
-    log = log_of(call, entry.turn_id, after_seq or 0)
-    if call.wants_events():
-        named = {"turn_id": entry.turn_id, "session": entry.key.chat_id, "client_id": client_id}
-        return streams.stream(call, log, named, after_seq or 0)
-    ending = streams.wait(call, log)
+    slot = call.slot()  # before the message is taken: what is refused must not have been accepted
+    is_streamed = False
+    try:
+        entry = call.desk().submit(words, sender_id=sender)
+        log = log_of(call, entry.turn_id, after_seq or 0)
+        if call.wants_events():
+            named = {"turn_id": entry.turn_id, "session": entry.key.chat_id, "client_id": client_id}
+            is_streamed = True
+            return streams.stream(call, log, named, after_seq or 0, slot)
+        return _reply(call, entry, streams.wait(call, log), client_id)
+    finally:
+        if not is_streamed:
+            slot.free()
+
+
+def _reply(call: Call, entry: InboxEntry, ending: Mapping[str, object], client_id: str) -> Reply:
     streams.deliver_when_sent(call, entry.turn_id)
     whole = ended(entry, ending)
     return Reply(

@@ -163,9 +163,13 @@ class Serving:
         """
         client.shutdown(socket.SHUT_WR)
         left = LINGER_BYTES
-        with at_most(LINGER_S):
-            while left > 0 and (data := client.recv(65_536)):
-                left -= len(data)
+        self._idle[client] = None
+        try:
+            with at_most(LINGER_S):
+                while left > 0 and (data := client.recv(65_536)):
+                    left -= len(data)
+        finally:
+            self._idle.pop(client, None)
 
     def _make_room(self) -> None:
         """Hang up on whoever has been asking for nothing the longest; a newcomer may want something."""

@@ -16,6 +16,7 @@ from fermix.gateway.watch import TurnLog
 from fermix.tasks import Deadline
 from fermix.web.refusals import Refused, body_of
 from fermix.web.routes import Call, Stream
+from fermix.web.slots import Slot
 
 TICK_S = 1.0
 """How often a quiet stream looks whether its token still counts and its client is still there."""
@@ -35,19 +36,17 @@ def after_of(headers: Mapping[str, str]) -> int | None:
 
 
 def wait(call: Call, log: TurnLog) -> Mapping[str, object]:
-    """The turn's ending, once it is over. Raises: Refused when the client leaves or loses its token."""
-    slot = call.slot()
-    try:
-        for _ in log.watch(LAST_SEQ, TICK_S):
-            call.check()
-    finally:
-        slot.free()
+    """The turn's ending, once it is over. Raises: Refused when the client leaves or loses its token.
+
+    Contract: the caller holds a slot.
+    """
+    for _ in log.watch(LAST_SEQ, TICK_S):
+        call.check()
     return log.ending
 
 
-def stream(call: Call, log: TurnLog, named: Mapping[str, object], after_seq: int) -> Stream:
-    """The turn's events after one, the last of them `done`. Raises: Refused when there are too many."""
-    slot = call.slot()
+def stream(call: Call, log: TurnLog, named: Mapping[str, object], after_seq: int, slot: Slot) -> Stream:
+    """The turn's events after one, the last of them `done`; the slot is free when it is over."""
     turn_id = log.turn_id
     call.link.on_sent(lambda: deliver(call, turn_id) if log.is_over else None)
     return Stream(_pieces(call, log, named, after_seq), on_close=slot.free)

@@ -80,7 +80,8 @@ def _events(call: Call) -> object:
     entry = entry_of(call)
     after_seq = streams.after_of(call.headers) or 0
     named = {"turn_id": entry.turn_id, "session": entry.key.chat_id}
-    return streams.stream(call, log_of(call, entry.turn_id, after_seq), named, after_seq)
+    log = log_of(call, entry.turn_id, after_seq)
+    return streams.stream(call, log, named, after_seq, call.slot())
 
 
 def _cancel(call: Call) -> object:

@@ -39,6 +39,14 @@ def test_health_shows_every_part_and_check_to_whoever_shows_a_token(service):
     assert answer.json["checks"] == [{"name": "disk", "is_ok": True, "detail": "3 GB free"}]
 
 
+def test_health_is_told_while_it_starts_though_no_token_can_be_checked_yet(service):
+    service.daemon.status = DaemonState.STARTING
+
+    answer = service.send("GET", "/health")
+
+    assert (answer.status, answer.json) == (503, {"status": "starting"})
+
+
 def test_health_tells_a_stranger_one_word(service):
     assert service.send("GET", "/health", token=None).json == {"status": "ready"}
 

@@ -182,6 +182,7 @@ def test_more_answers_than_allowed_are_not_waited_for(service):
     read_all(link)
 
     assert (answer.status, answer.code) == (429, "too_many_streams")
+    assert [words.text for words in service.desk.words] == ["one"]  # what was refused was not taken
     assert "retry-after" in answer.headers
 
 
