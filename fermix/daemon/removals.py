@@ -55,11 +55,11 @@ class Removals:
 
     def finish(self, removal_id: str) -> None:
         """Forget a list, unless files of it are still there."""
-        path = self._home.removals / removal_id
-        try:
-            self._pool.run(lambda: self._forget(path), timeout_s=TIMEOUT_S)
-        except OSError as error:
-            log.error("A list of removed files stays until the next start: %s", error)
+        self._drop(removal_id, must_be_done=True)
+
+    def give_up(self, removal_id: str) -> None:
+        """Forget a list and leave its files."""
+        self._drop(removal_id, must_be_done=False)
 
     def waiting(self) -> list[tuple[str, str]]:
         """Removal and witness of every list that an earlier life left."""
@@ -75,9 +75,17 @@ class Removals:
             with suppress(FileNotFoundError):
                 shutil.rmtree(folder)
 
-    def _forget(self, list_path: Path) -> None:
-        if not any(folder.exists() for folder in self._folders(list_path)):
-            list_path.unlink(missing_ok=True)
+    def _drop(self, removal_id: str, *, must_be_done: bool) -> None:
+        path = self._home.removals / removal_id
+
+        def drop() -> None:
+            if not (must_be_done and any(folder.exists() for folder in self._folders(path))):
+                path.unlink(missing_ok=True)
+
+        try:
+            self._pool.run(drop, timeout_s=TIMEOUT_S)
+        except OSError as error:
+            log.error("A list of removed files stays until the next start: %s", error)
 
     def _folders(self, list_path: Path) -> list[Path]:
         """Only ever folders that uploads were moved into, whatever the list says."""

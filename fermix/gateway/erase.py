@@ -51,6 +51,10 @@ class Files(Protocol):
         """Forget the list, unless files are still on it."""
         ...
 
+    def give_up(self, removal_id: str) -> None:
+        """Forget the list and leave its files."""
+        ...
+
     def waiting(self) -> list[tuple[str, str]]:
         """Removal and witness of every list that an earlier life left."""
         ...
@@ -154,7 +158,7 @@ class Eraser:
         removal_ids = []
         for removal_id, witness_id in self._files.waiting():
             if self._db.read(partial(_number, query=_IS_LEFT, values=(witness_id,))):
-                self._files.finish(removal_id)  # killed before the commit: the session is all there
+                self._files.give_up(removal_id)  # killed before the commit: the session is all there
             else:
                 removal_ids.append(removal_id)
         if removal_ids:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
+import subprocess
 import time
 import tomllib
 from collections.abc import Iterator
@@ -149,3 +151,24 @@ def test_wrong_words_change_nothing(fermix: Any, file: Path, words: tuple[str, .
     assert done.stderr.startswith("fermix: ")
     models = fermix.home / "models"
     assert not models.exists() or list(models.iterdir()) == []
+
+
+def test_disk_that_takes_no_more_ends_in_one_error_and_keeps_what_came(
+    fermix: Any, host: ModelHost
+) -> None:
+    argv = shlex.join([*fermix.argv, "models", "add", host.url()])
+    done = subprocess.run(
+        ["sh", "-c", f"ulimit -f 100; exec {argv}"],  # 100 blocks of 512 bytes to a file
+        env=fermix.environment,
+        cwd=fermix.root,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert "0.1 MB of the download are kept" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert fermix("models", "add", host.url()).exit_code == 0
+    assert host.asked[-1][1] == "bytes=51200-"

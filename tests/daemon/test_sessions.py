@@ -154,6 +154,7 @@ def test_files_are_removed_by_the_next_life_when_this_one_was_killed(open_desk) 
 
     desk.eraser.recover()
     assert folder.exists()
+    assert list(desk.home.removals.iterdir()) == []
 
     (desk.home.removals / new_id(5)).write_text(json.dumps(told))
     desk.office.change("UPDATE inbox SET chat_id = '(deleted)'")
