@@ -60,7 +60,7 @@ class Serving:
         self._settings = settings
         self._tls = tls
         self._idle: dict[socket.socket, None] = {}
-        """Connections that ask for nothing, the longest silent first."""
+        """Connections from which something is still to come, the longest silent first."""
         self._open = 0
 
     def handle(self, listener: Address, client: socket.socket, address: Any) -> None:
@@ -131,8 +131,7 @@ class Serving:
         )
         link = Link(client, Deadline.after(self._settings().request_timeout_s))
         environ[KEY] = link
-        if asks_first:
-            environ["wsgi.input"] = _AskedFor(request.body, client)
+        environ["wsgi.input"] = _Input(request.body, client, self._idle, is_awaited=not asks_first)
         pieces = self._application(environ, response.start_response)
         try:
             for piece in pieces:
@@ -172,7 +171,7 @@ class Serving:
             self._idle.pop(client, None)
 
     def _make_room(self) -> None:
-        """Hang up on whoever has been asking for nothing the longest; a newcomer may want something."""
+        """Hang up on whoever has been silent the longest; a newcomer may want something."""
         for client in self._idle:
             del self._idle[client]
             try:
@@ -191,19 +190,28 @@ class _Response(Response):
         return [line for line in super().default_headers() if not line.startswith("Server:")]
 
 
-class _AskedFor:
-    """A body whose client waits to be told that it is wanted (RFC 9110 section 10.1.1)."""
+class _Input:
+    """A body as the application reads it; while it does not come, its connection counts as idle."""
 
-    def __init__(self, body: Any, client: socket.socket) -> None:
+    def __init__(
+        self, body: Any, client: socket.socket, idle: dict[socket.socket, None], *, is_awaited: bool
+    ) -> None:
+        """`is_awaited` False: the client waits to be told that its body is wanted (RFC 9110, 10.1.1)."""
         self._body = body
         self._client = client
-        self._was_asked = False
+        self._idle = idle
+        self._is_awaited = is_awaited
 
     def read(self, size: int, /) -> bytes:
-        if not self._was_asked:
-            self._was_asked = True
+        """Up to `size` bytes; fewer only at the end."""
+        if not self._is_awaited:
+            self._is_awaited = True
             self._client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-        piece: bytes = self._body.read(size)
+        self._idle[self._client] = None
+        try:
+            piece: bytes = self._body.read(size)
+        finally:
+            self._idle.pop(self._client, None)
         return piece
 
 

@@ -235,6 +235,15 @@ def test_newcomers_take_the_place_of_connections_that_ask_for_nothing(tmp_path):
         until(lambda: sum(is_closed(link) for link in silent) >= 40)
 
 
+def test_newcomers_take_the_place_of_bodies_that_do_not_come(tmp_path):
+    with serving(tmp_path, connections=8) as service:
+        head = (HEAD + JSON + "Content-Length: 100\r\n\r\n").format(token=service.token).encode()
+        for _ in range(30):
+            service.connect().sendall(head)
+
+        assert service.send("GET", "/health/live").status == 200
+
+
 def is_closed(link: socket.socket) -> bool:
     link.settimeout(0.01)
     try:
