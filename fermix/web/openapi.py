@@ -158,6 +158,8 @@ def _operation(route: Route, schemas: _Schemas) -> Described:
         "responses": _responses(route, schemas),
         "security": [{SCHEME: []}] if route.needs_token else [{}, {SCHEME: []}],
     }
+    if route.about:
+        described["description"] = route.about
     if route.tag:
         described["tags"] = [route.tag]
     if parameters := [*_path(route), *_query(route, schemas), *_headers(route)]:

@@ -140,6 +140,8 @@ class Route:
     summary: str
     answer: Callable[[Call], object]
     """Gives a struct (sent as JSON with 200), an `Answer` or a `Stream`; raises FermixError to refuse."""
+    about: str = ""
+    """What the description says beyond the summary."""
     query: type[msgspec.Struct] = NoQuery
     """One field per parameter."""
     headers: tuple[Header, ...] = ()

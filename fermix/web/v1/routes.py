@@ -23,6 +23,8 @@ from fermix.web.v1.asked import SESSION_LENGTH, SESSION_PREFIX, Asked, client_id
 from fermix.web.v1.failure import PartRefused, shape
 
 PIECE_BYTES = 1024 * 1024
+REQUEST_BYTES = 32 * PIECE_BYTES
+"""Largest request; with its files it is held in memory as a whole."""
 SESSION_HEADER = "X-Fermix-Session"
 NOTICE_HEADER = "X-Fermix-Notice"
 KEY_HEADER = "Idempotency-Key"
@@ -75,13 +77,15 @@ class _Chat:
         """
         keep_alive_s = self.call.settings.keep_alive_s
         quiet_until = Deadline.after(keep_alive_s)
-        is_seen = False
+        is_stored = False
         try:
             for event in self.log.watch(0, streams.TICK_S):
                 self.call.check()
                 if event is not None:
-                    if not is_seen:
-                        is_seen = True
+                    if (
+                        not is_stored and event.name != "notice"
+                    ):  # a full disk is noticed before the words are
+                        is_stored = True
                         self._put_away()
                     yield event
                 elif quiet_until.is_over():
@@ -197,6 +201,19 @@ def _headers(notice: str | None) -> dict[str, str]:
     return {NOTICE_HEADER: notice} if notice else {}
 
 
+_ABOUT = (
+    "The last message of the user is answered. Without a session the request is a conversation of its "
+    "own: the earlier messages of user and assistant are its history, and it stays out of the list of "
+    "sessions. With one (X-Fermix-Session, or metadata.session) the session keeps its own history and "
+    "the earlier messages are ignored. Messages of system and developer are put before the words as "
+    "instructions of the calling program. Images and files come as data URLs; addresses are not "
+    "fetched. fermix acts with its own tools: tools and functions of the request are ignored, with a "
+    "notice in X-Fermix-Notice and in the answer's fermix.notice. When the client leaves, a turn is "
+    "stopped unless it has an Idempotency-Key or a session, by which its answer can be found again. "
+    "In a stream, words that were sent cannot be taken back: when a turn begins anew after a crash "
+    "and says something else, the stream ends with the error answer_begun_anew; ask again with the "
+    "same Idempotency-Key for the whole answer."
+)
 _HEADERS = (
     Header(
         name=SESSION_HEADER,
@@ -238,12 +255,13 @@ ROUTES = (
         path="/v1/chat/completions",
         summary="Answer a chat, whole or (stream: true) as a stream of chunks.",
         answer=_chat,
+        about=_ABOUT,
         request=wire.ChatRequest,
         response=wire.ChatCompletion,
         media_types=(JSON, EVENTS),
         errors=(404, 408, 409, 411, 413, 415, 429, 502, 503),
         tag="openai",
-        body_limit=lambda settings: settings.upload_limit_bytes,
+        body_limit=lambda settings: min(settings.upload_limit_bytes, REQUEST_BYTES),
         shape_error=shape,
         error=wire.OpenAIError,
         headers=_HEADERS,
