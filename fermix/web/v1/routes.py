@@ -77,15 +77,13 @@ class _Chat:
         """
         keep_alive_s = self.call.settings.keep_alive_s
         quiet_until = Deadline.after(keep_alive_s)
-        is_stored = False
+        is_away = False
         try:
             for event in self.log.watch(0, streams.TICK_S):
                 self.call.check()
                 if event is not None:
-                    if (
-                        not is_stored and event.name != "notice"
-                    ):  # a full disk is noticed before the words are
-                        is_stored = True
+                    if not is_away and event.name != "notice":
+                        is_away = True
                         self._put_away()
                     yield event
                 elif quiet_until.is_over():
@@ -98,7 +96,10 @@ class _Chat:
             raise
 
     def _put_away(self) -> None:
-        """Keep a conversation of one request out of the list of sessions, from its first words on."""
+        """Keep a conversation of one request out of the list of sessions.
+
+        Once its words are stored, that is when anything happens but a notice: they would bring it back.
+        """
         if self.asked.session is None:
             with suppress(FermixError):  # a slash command makes no conversation
                 self.call.desk().archive(self.entry.key.chat_id, is_archived=True)
