@@ -13,6 +13,7 @@ from fermix.capabilities.invoke import invoke
 from fermix.capabilities.registry import Registry
 from fermix.daemon.reload import Commit, LiveSettings
 from fermix.daemon.sections import Settings
+from fermix.errors import FermixError
 from fermix.providers.build import build
 from fermix.providers.port import Provider
 from fermix.providers.vendors.vendor import Parts
@@ -59,14 +60,20 @@ class Agents:
     def prepare(self, settings: Settings) -> Commit:
         """A step of a reload: everything that may fail is made here, and taken by the commit.
 
-        A provider whose settings are the same stays; turns that run keep what they began with.
+        A provider whose settings are the same stays; turns that run keep what they began with. Secrets
+        are looked up anew in any case, since stores may remember what has changed behind their backs.
         Raises: ProviderError, or why the key of a changed provider cannot be had.
         """
-        before, stores, agent = self._live.now, self._stores, self.present.agent
-        if settings.secrets != before.secrets:
-            stores = self._materials.open_stores(settings)
-        if _answering(settings) != _answering(before):
+        before, agent = self._live.now, self.present.agent
+        stores = self._materials.open_stores(settings)
+        is_other = _answering(settings) != _answering(before)
+        try:
             _look_for_key(settings, stores)
+        except FermixError as error:
+            if is_other:
+                raise
+            log.warning("Provider %s goes on without its key: %s", self.provider.name, error)
+        if is_other:
             agent = self._agent(settings, self._provider(settings))
         elif settings.agent != before.agent:
             agent = self._agent(settings, self.provider)

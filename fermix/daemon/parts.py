@@ -124,10 +124,7 @@ class WorkerParts:
     def steps(self) -> tuple[Step, ...]:
         """What the parts do at a reload; the rest of them asks for each setting when it needs it."""
         return (
-            Step(
-                ("agent", "provider", "providers", "local_model", "secrets"),
-                lambda new: self.agents.prepare(new),  # noqa: PLW0108 (they are made later)
-            ),
+            Step(None, lambda new: self.agents.prepare(new)),  # noqa: PLW0108 (they are made later)
             Step(("agent",), lambda new: lambda: self.histories.hold(new.agent.history_messages)),
             Step(("gateway",), lambda new: self._settings_of_gateway_changed),
         )

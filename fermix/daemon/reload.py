@@ -25,7 +25,8 @@ class LiveSettings:
 class Step:
     """What a part must do when one of its sections changed; parts that ask each time need none."""
 
-    sections: tuple[str, ...]
+    sections: tuple[str, ...] | None
+    """None: at every reload, whatever changed."""
     prepare: Callable[[Settings], Commit]
     """Gets ready for these settings.
 
@@ -84,7 +85,11 @@ class Reload:
         fresh = load_settings(self._home, self._environment, is_consistent=True)
         settings, outcome = merged(self._live.now, fresh)
         sections = {key.partition(".")[0] for key in outcome.applied}
-        commits = [step.prepare(settings) for step in self._steps if sections & {*step.sections}]
+        commits = [
+            step.prepare(settings)
+            for step in self._steps
+            if step.sections is None or sections & {*step.sections}
+        ]
         self._live.now = settings
         for commit in commits:
             commit()

@@ -138,6 +138,26 @@ def test_notice_about_the_provider_is_not_given_again_for_other_settings(daemon:
     assert (kept, daemon.parts.agents.present.agent.has_noticed) == (True, False)
 
 
+def test_secrets_are_looked_up_anew_at_every_reload(
+    daemon: Daemon, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = daemon.home.secrets / "mine"
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    path.write_text("key-0123456789")
+    path.chmod(0o600)
+    keyed = PROVIDERS.replace('model = "one"', 'model = "one"\napi_key = "@secret:mine"', 1)
+    daemon.replaced(keyed)
+    before = daemon.parts.agents._stores
+
+    assert daemon.replaced(keyed) == []
+    assert daemon.parts.agents._stores is not before
+    path.unlink()
+    assert daemon.replaced(f"{keyed}[gateway]\nrunning_turns = 9\n") == []
+
+    assert "mine goes on without its key: No secret named 'mine'" in caplog.text
+    assert daemon.live.now.gateway.running_turns == 9
+
+
 def test_limits_of_the_queue_change_in_the_same_queue(daemon: Daemon) -> None:
     daemon.write(f"{PROVIDERS}[gateway]\nrunning_turns = 5\nwaiting_messages = 6\n")
 
