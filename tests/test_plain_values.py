@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fermix import errors, events
-from fermix.ids import is_id, new_id
+from fermix.ids import is_id, new_id, ulid_of
 from fermix.paths import Home
 from fermix.secret import Secret
 from fermix.trust import GUEST_ATTENDED, OPERATOR_ATTENDED, Policy, Standing, Trust
@@ -121,3 +121,11 @@ def test_home_is_the_same_from_every_folder(monkeypatch: pytest.MonkeyPatch) -> 
 
     assert Home.find({}).root == Path.cwd() / "here" / ".fermix"
     assert Home.find({"FERMIX_HOME": "there"}).root == Path.cwd() / "there"
+
+
+def test_id_of_a_digest_is_always_the_same_and_another_one_s_is_another() -> None:
+    digests = [bytes([number]) * 32 for number in (0, 1, 255)]
+
+    assert all(is_id(ulid_of(digest)) for digest in digests)
+    assert len({ulid_of(digest) for digest in digests}) == 3
+    assert ulid_of(digests[1]) == ulid_of(digests[1])
