@@ -13,7 +13,7 @@ import click
 from fermix.cli.completing import session_names
 from fermix.cli.door import Door
 from fermix.cli.options import Group, examples, json_option, own_home, print_json
-from fermix.cli.terminal import is_terminal, one_line, say
+from fermix.cli.terminal import is_terminal, one_line
 from fermix.cli.transcript import message_lines, moment
 from fermix.cli.waiting import Waiting, patiently
 from fermix.errors import OwnerError, UsageError
@@ -172,8 +172,7 @@ def delete(name: str, is_sure: bool, as_json: bool) -> None:
             "Nobody can be asked here whether the conversation may be deleted.",
             hint=f"fermix sessions delete {shlex.quote(name)} --yes",
         )
-    home = own_home()
-    with Door(home, starts_private=True, is_silent=as_json).open() as connection:
+    with Door(own_home(), starts_private=True, is_silent=as_json).open() as connection:
         if not is_sure:
             found = connection.call("sessions.get", {"session": name}, _TIMEOUT_S)
             about = one_line(str(found.get("title") or ""), 60)
@@ -186,9 +185,7 @@ def delete(name: str, is_sure: bool, as_json: bool) -> None:
         return
     files = answer.get("files") or 0
     also = f" and {files} file{'s' * (files != 1)}" if files else ""
-    print(f"Deleted {_name(answer)}: {answer.get('messages') or 0} messages{also}.", flush=True)
-    if home.chat_history.exists():
-        say(f"What was typed at the chat's prompt stays in its history: {home.chat_history}")
+    print(f"Deleted {_name(answer)}: {answer.get('messages') or 0} messages{also}.")
 
 
 def _ask(method: str, params: dict[str, Any], is_silent: bool) -> dict[str, Any]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from fermix.config.atomic import write_atomically
+from fermix.daemon.typed import forget
 from fermix.errors import OwnerError
 from fermix.ids import is_id
 from fermix.paths import Home
@@ -26,6 +27,15 @@ class Removals:
     def __init__(self, home: Home, pool: ThreadPool) -> None:
         self._home = home
         self._pool = pool
+
+    def forget_typed(self, digests: Collection[bytes]) -> None:
+        """Take texts of these digests out of the history of the chat's prompt."""
+        try:
+            self._pool.run(lambda: forget(self._home.chat_history, digests), timeout_s=TIMEOUT_S)
+        except OSError as error:
+            raise OwnerError(
+                f"Cannot write '{self._home.chat_history}': {error.strerror}; nothing was deleted."
+            ) from error
 
     def intend(self, removal_id: str, witness_id: str, paths: Iterable[str]) -> None:
         """Write down that these files go once the inbox row `witness_id` is deleted.

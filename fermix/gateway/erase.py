@@ -5,8 +5,9 @@ What arrives while it is deleted begins a fresh conversation.
 
 from __future__ import annotations
 
+import hashlib
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -38,6 +39,10 @@ REASON = "because its session was deleted"
 
 class Files(Protocol):
     """Who keeps the files that came with messages, and the list of what is still to be removed."""
+
+    def forget_typed(self, digests: Collection[bytes]) -> None:
+        """Take texts of these digests (`digest_of`) out of what people typed at a prompt."""
+        ...
 
     def intend(self, removal_id: str, witness_id: str, paths: Iterable[str]) -> None:
         """Write down, durably, that these files go once the inbox row `witness_id` is deleted."""
@@ -76,6 +81,8 @@ class _Found:
     entry_ids: list[str] = field(default_factory=list)
     turn_ids: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
+    typed: set[bytes] = field(default_factory=set)
+    """Digests of what people said; a big conversation's words would fill the memory."""
 
 
 class Eraser:
@@ -129,6 +136,7 @@ class Eraser:
             found = self._db.read(lambda connection: _find(connection, key, last_row))
             if not found.conversation_id and not found.entry_ids:
                 return None
+            self._files.forget_typed(found.typed)
             self._files.intend(removal_id, next(iter(found.entry_ids), ""), found.files)
             events.emit("erase.intended")
             try:
@@ -209,7 +217,9 @@ _IS_LEFT = f"SELECT count(*) FROM inbox WHERE id = ? AND chat_id <> '{DELETED}'"
 _WHERE = "channel = ? AND chat_id = ? AND thread = ?"
 _CONVERSATION = f"SELECT id FROM conversations WHERE {_WHERE}"
 _ENTRIES = f"""
-    SELECT id, turn_id, iif(json_array_length(body, '$.attachments'), body, NULL) FROM inbox
+    SELECT id, turn_id, json_extract(body, '$.text'),
+        iif(json_array_length(body, '$.attachments'), body, NULL)
+    FROM inbox
     WHERE {_WHERE} AND rowid <= ? ORDER BY rowid
 """
 _DELETE_REPLIES = f"""
@@ -238,12 +248,19 @@ def _find(connection: Connection, key: ConversationKey, last_row: int) -> _Found
     where = (key.channel, key.chat_id, key.thread)
     row = connection.native.execute(_CONVERSATION, where).fetchone()
     found = _Found(conversation_id="" if row is None else row[0])
-    for entry_id, turn_id, body in connection.native.execute(_ENTRIES, (*where, last_row)):
+    for entry_id, turn_id, text, body in connection.native.execute(_ENTRIES, (*where, last_row)):
         found.entry_ids.append(entry_id)
         found.turn_ids.append(turn_id)
+        if text and text.strip():
+            found.typed.add(digest_of(text))
         if body is not None:
             found.files += [each.path for each in msgspec.json.decode(body, type=_Body).attachments]
     return found
+
+
+def digest_of(text: str) -> bytes:
+    """Tells whether two texts say the same, blanks around them aside."""
+    return hashlib.blake2b(text.strip().encode(errors="replace"), digest_size=16).digest()
 
 
 def _number(connection: Connection, query: str, values: tuple[object, ...] = ()) -> int:

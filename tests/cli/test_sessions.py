@@ -74,6 +74,20 @@ def test_deleted_session_leaves_no_word_in_the_home(wired: Any) -> None:
     assert words_on_disk(wired.home, "rosemary")
 
 
+def test_what_was_typed_in_a_deleted_chat_is_forgotten_too(wired: Any, person: Any) -> None:
+    someone = person("chat", "--session", "garden")
+    someone.sees("fermix")
+    someone.type("mandragora\r")
+    someone.sees("You said: mandragora")
+    someone.type("\x04")
+    assert someone.leaves() == 0
+    assert [Path(path).name for path in words_on_disk(wired.home, "mandragora") if "chat" in path]
+
+    assert wired("sessions", "delete", "garden", "--yes").exit_code == 0
+
+    assert words_on_disk(wired.home, "mandragora") == []
+
+
 @pytest.mark.parametrize(("key", "is_gone"), [("n", False), ("y", True)])
 def test_person_is_asked_before_a_session_is_deleted(
     wired: Any, person: Any, key: str, is_gone: bool

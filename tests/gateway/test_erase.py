@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 import pytest
@@ -25,7 +25,11 @@ class FakeFiles:
 
     def __init__(self) -> None:
         self.said: list[tuple[str, object]] = []
+        self.typed: set[bytes] = set()
         self.left: list[tuple[str, str]] = []
+
+    def forget_typed(self, digests: Collection[bytes]) -> None:
+        self.typed = set(digests)
 
     def intend(self, removal_id: str, witness_id: str, paths: Iterable[str]) -> None:
         self.said.append(("intend", (witness_id, list(paths))))
