@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import socket
-import time
 
-import gevent
 import pytest
 
 from tests.web.service import parse, read_all, read_until, serving, until
@@ -227,11 +225,7 @@ def test_newcomers_take_the_place_of_connections_that_ask_for_nothing(tmp_path):
         for link in silent:
             link.sendall(b"GET /he")
 
-        began = time.monotonic()
-        answer = service.send("GET", "/health/live")
-
-        assert answer.status == 200
-        assert time.monotonic() - began < 5
+        assert service.send("GET", "/health/live").status == 200
         until(lambda: sum(is_closed(link) for link in silent) >= 40)
 
 
@@ -265,13 +259,14 @@ def test_a_client_that_takes_nothing_is_hung_up_on(service):
     until(lambda: service.desk.words)
     for _ in range(200):
         service.desk.last.publish("tool_result", text="x" * 100_000)
-    gevent.sleep(0.5)
-    service.desk.finish(service.desk.last)
+    stalled = service.desk.last
+    service.set(streams=1)
+    service.desk.script = []
+    until(lambda: service.send("POST", "/message", {"text": "is there room?"}).status == 200)
+    service.desk.finish(stalled)
 
-    raw_events = read_all(link)
-
-    assert b"event: done" not in raw_events
-    assert service.desk.is_delivered == []
+    assert b"event: done" not in read_all(link)
+    assert stalled.turn_id not in service.desk.is_delivered
 
 
 def test_thousands_of_bad_requests_leave_nothing_behind(service):
