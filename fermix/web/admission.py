@@ -46,6 +46,16 @@ def check_names(headers: Mapping[str, str], settings: HttpSettings, own_address:
         raise Refused(403, "origin_refused", "Requests from pages of other sites are refused.")
 
 
+def check_way(peer: Peer, settings: HttpSettings) -> None:
+    """Raises: Refused when a token would cross the network unencrypted: without TLS all but proxies."""
+    if peer.is_foreign and settings.tls_certificate is None:
+        raise Refused(
+            403,
+            "proxy_expected",
+            "Without HTTPS only this machine and the proxies in http.proxies are served.",
+        )
+
+
 def check_no_token_in(raw_uri: str, cookies: str) -> None:
     """Raises: Refused when a token stands where logs, histories and other sites get to see it."""
     query = raw_uri.partition("?")[2]

@@ -15,10 +15,10 @@ from fermix.auth.tokens import Grant
 from fermix.clock import SystemClock
 from fermix.errors import FermixError, NotReady, OwnerError, ToolDenied
 from fermix.web import link as links
-from fermix.web.admission import Doorkeeper, check_names, check_no_token_in, token_missing
+from fermix.web.admission import Doorkeeper, check_names, check_no_token_in, check_way, token_missing
 from fermix.web.bodies import Body, check_json, decode, length_of
 from fermix.web.link import Link
-from fermix.web.peers import peer_of
+from fermix.web.peers import Peer, peer_of
 from fermix.web.port import DaemonControl
 from fermix.web.refusals import Refused, body_of, headers_of, status_of
 from fermix.web.routes import JSON, Answer, Call, Route, Stream, find_route, segments_of
@@ -78,10 +78,12 @@ class _FrontDesk:
             settings, headers = self._settings(), _headers(environ)
             raw_uri = str(environ.get("RAW_URI") or environ.get("REQUEST_URI") or "/")
             link = environ.get(links.KEY) or Link()
+            peer = peer_of(str(environ.get("REMOTE_ADDR", "")), headers, settings.proxies)
+            check_way(peer, settings)
             check_names(headers, settings, link.own_address())
             check_no_token_in(raw_uri, headers.get("cookie", ""))
             route, path = self._route(environ["REQUEST_METHOD"], raw_uri)
-            call = self._admit(route, path, environ, headers, settings, link)
+            call = self._admit(route, path, environ, headers, settings, link, peer)
             return _response(route.answer(call))
         except FermixError as error:
             return _refusal(error, self._shape(route, environ))
@@ -119,9 +121,10 @@ class _FrontDesk:
         headers: Mapping[str, str],
         settings: HttpSettings,
         link: Link,
+        peer: Peer,
     ) -> Call:
         """The request, checked in an order in which a stranger learns and costs least."""
-        grant = self._identify(route, environ, headers, settings)
+        grant = self._identify(route, headers, settings, peer)
         if route.needs_token and grant is None:
             raise token_missing()
         if grant is not None and (ports := link.ports()) and self._control.is_of_a_turn(*ports):
@@ -152,7 +155,7 @@ class _FrontDesk:
         )
 
     def _identify(
-        self, route: Route, environ: Environ, headers: Mapping[str, str], settings: HttpSettings
+        self, route: Route, headers: Mapping[str, str], settings: HttpSettings, peer: Peer
     ) -> Grant | None:
         """Whose token came along; None when none did, or none is needed and none can be checked yet."""
         if not route.needs_token and "authorization" not in headers:
@@ -163,7 +166,6 @@ class _FrontDesk:
             if route.needs_token:
                 raise
             return None
-        peer = peer_of(str(environ.get("REMOTE_ADDR", "")), headers, settings.proxies)
         return self._doorkeeper.identify(headers.get("authorization"), peer, tokens, settings)
 
 

@@ -23,6 +23,8 @@ class Peer:
     """As failed tokens are counted by: an IPv6 host counts as its /64 network."""
     is_local: bool
     """A program of this machine that speaks for itself; it alone may use the api-token."""
+    is_foreign: bool = False
+    """Another machine that is no named proxy made the connection."""
 
 
 def peer_of(remote: str, headers: Mapping[str, str], proxies: Sequence[str]) -> Peer:
@@ -33,11 +35,12 @@ def peer_of(remote: str, headers: Mapping[str, str], proxies: Sequence[str]) -> 
     """
     address = _address(remote)
     if address is None:
-        return Peer(remote[:64], False)
+        return Peer(remote[:64], False, True)
     networks = _networks(tuple(proxies))
     if not _is_in(address, networks):
         is_forwarded = any(name in headers for name in FORWARDING)
-        return Peer(_counted(address), address.is_loopback and not is_forwarded)
+        is_near = address.is_loopback
+        return Peer(_counted(address), is_near and not is_forwarded, not is_near)
     hops = [hop.strip() for hop in headers.get("x-forwarded-for", "").split(",")][-_LONGEST_CHAIN:]
     for hop in reversed(hops):  # the last one was written by the nearest proxy
         client = _address(hop)

@@ -18,7 +18,7 @@ from fermix.auth.devices import MOST, Device, DeviceTokens
 from fermix.auth.token import SHAPE, digest_of
 from fermix.auth.tokens import Tokens
 from fermix.clock import SystemClock
-from fermix.errors import ConfigError, HomeUnsafe, UsageError
+from fermix.errors import ConfigError, HomeUnsafe, OwnerError, UsageError
 from fermix.paths import Home
 from fermix.secret import Secret
 from fermix.secrets import Redactor
@@ -262,6 +262,20 @@ def test_the_redactor_knows_every_token_it_has_seen(home, open_tokens):
     tokens.find(elsewhere, is_local=False)
 
     assert redactor.redact(f"{local} {device} {elsewhere}") == "*** *** ***"
+
+
+def test_a_home_that_is_gone_is_told(tmp_path, caplog):
+    home, pool = Home(tmp_path / "gone"), ThreadPool(1)
+    tokens = Tokens(home, clock=SystemClock(), pool=pool, know=lambda secret: None)
+
+    tokens.prepare()
+    with pytest.raises(OwnerError, match=r"tokens\.toml"):
+        tokens.create("laptop")
+
+    assert "Cannot make" in caplog.text
+    assert tokens.find("x", is_local=True) is None
+    tokens.stop(1.0)
+    pool.stop()
 
 
 def test_many_at_once_are_all_kept(open_tokens):

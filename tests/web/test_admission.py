@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from pathlib import Path
+
 import pytest
 
 from fermix.auth.token import new_token
+from fermix.web.admission import check_way
 from fermix.web.peers import peer_of
+from fermix.web.refusals import Refused
+from fermix.web.settings import HttpSettings
 
 
 @pytest.mark.parametrize(
@@ -191,6 +197,24 @@ def test_forwarding_is_believed_from_named_proxies_alone(remote, forwarded, prox
     peer = peer_of(remote, headers, proxies)
 
     assert (peer.address, peer.is_local) == (address, is_local)
+
+
+@pytest.mark.parametrize(
+    ("remote", "proxies", "certificate", "is_served"),
+    [
+        ("127.0.0.1", (), None, True),
+        ("192.0.2.7", (), None, False),
+        ("192.0.2.7", ("192.0.2.0/24",), None, True),
+        ("192.0.2.7", ("10.0.0.1",), None, False),
+        ("192.0.2.7", (), Path("/certificate.pem"), True),
+    ],
+)
+def test_no_token_is_asked_for_over_an_unencrypted_network(remote, proxies, certificate, is_served):
+    settings = HttpSettings(host="192.0.2.1", proxies=proxies, tls_certificate=certificate)
+    peer = peer_of(remote, {}, proxies)
+
+    with nullcontext() if is_served else pytest.raises(Refused, match="Without HTTPS"):
+        check_way(peer, settings)
 
 
 def test_errors_never_show_a_token_that_was_used(service):
