@@ -23,6 +23,12 @@ _TIMEOUT_S = 0.5
 _MOST = 100
 
 
+def command_names(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Names of commands."""
+    root = context.find_root().command
+    return _items(root.list_commands(context) if isinstance(root, click.Group) else (), typed)
+
+
 def session_names(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
     """Names of sessions; none while no daemon runs."""
     from click.shell_completion import CompletionItem  # only while a name is completed

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from fermix.cli.completing import command_names
 from fermix.cli.options import examples, json_option, print_json
 
 
 @click.command(epilog=examples("fermix help", "fermix help ask", "fermix help sessions show"))
-@click.argument("words", nargs=-1, metavar="[COMMAND]...")
+@click.argument("words", nargs=-1, metavar="[COMMAND]...", shell_complete=command_names)
 @json_option
 @click.pass_context
 def command(context: click.Context, words: tuple[str, ...], as_json: bool) -> None:

@@ -118,11 +118,13 @@ class Download:
         Raises: _Again, ConnectionLost, Unreachable, DownloadFailed.
         """
         origin = self._store.origin(self._name)
+        if size and size == origin.total:
+            return  # killed between its last byte and its name
         headers = {"Range": f"bytes={size}-", "If-Range": origin.etag} if size and origin.etag else {}
         if size and not headers:
             raise _Again  # nothing tells whether it is still the same file
         with self._opened(headers) as response:
-            total = self._accept(response, size if headers else 0, origin)
+            total = self._accept(response, size, origin)
             with self._part.open("ab") as part:
                 self._part.chmod(0o600)
                 self._write(response, part.fileno(), size if response.status == 206 else 0, total)
@@ -133,8 +135,6 @@ class Download:
     def _accept(self, response: BaseHTTPResponse, size: int, origin: Origin) -> int | None:
         """The whole file's size, None when the server does not say; the part is ready for what comes."""
         status = response.status
-        if status == 416 and size and size == origin.total:
-            return size
         if status in (412, 416):
             raise _Again
         if status in _TRANSIENT:

@@ -45,6 +45,7 @@ def offered(fermix: Any, *words: str) -> list[str]:
         (("models", "a"), ["add"]),
         (("models", "add", "--sh"), ["--sha256"]),
         (("completion", "z"), ["zsh"]),
+        (("help", "mod"), ["models"]),
         (("config", "get", "gateway.running"), ["gateway.running_turns"]),
         (("sessions", "delete", "x"), []),
     ],

@@ -88,6 +88,9 @@ class ModelHost:
         begin = 0
         if wanted and self.takes_ranges and request.headers.get("If-Range") == self.etag:
             begin = int(wanted.removeprefix("bytes=").rstrip("-"))
+            if begin >= len(body):
+                request.send_error(416)
+                return
             request.send_response(206)
             request.send_header("Content-Range", f"bytes {begin}-{len(body) - 1}/{len(body)}")
         else:

@@ -86,6 +86,27 @@ def test_interrupted_download_goes_on_in_another_process(host: ModelHost, store:
     assert left(store) == ["tiny.gguf"]
 
 
+def test_download_that_was_whole_already_is_only_looked_at(host: ModelHost, store: ModelStore) -> None:
+    host.cuts = [70_000] + [0] * 10
+    with pytest.raises(DownloadFailed):
+        download(store, host.url())
+    asked = len(host.asked)
+    store.part("tiny").write_bytes(WHOLE)
+
+    assert download(store, host.url()).read_bytes() == WHOLE
+    assert len(host.asked) == asked
+
+
+def test_part_that_is_too_long_is_begun_again(host: ModelHost, store: ModelStore) -> None:
+    host.cuts = [70_000] + [0] * 10
+    with pytest.raises(DownloadFailed):
+        download(store, host.url())
+    host.cuts = []
+    store.part("tiny").write_bytes(WHOLE + b"x")
+
+    assert download(store, host.url()).read_bytes() == WHOLE
+
+
 def test_file_that_changed_meanwhile_begins_at_its_first_byte(host: ModelHost, store: ModelStore) -> None:
     host.cuts = [70_000] + [0] * 10
     with pytest.raises(DownloadFailed):
