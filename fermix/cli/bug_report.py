@@ -21,7 +21,7 @@ from fermix.cli.options import examples, json_option, own_home, print_json
 from fermix.cli.terminal import escaped
 from fermix.daemon.sections import user_home
 from fermix.paths import Home
-from fermix.setup.doctor.bundle import known_secrets, members, write
+from fermix.setup.doctor.bundle import known_secrets, members, said_lately, write
 from fermix.setup.doctor.checks import examine
 from fermix.setup.doctor.masking import Mask
 from fermix.setup.doctor.scene import Scene
@@ -80,7 +80,8 @@ def collected(home: Home, environment: Mapping[str, str]) -> dict[str, bytes]:
     user = user_home(environment)
     homes = {user, os.path.realpath(user), str(Path("~").expanduser())}
     secrets = known_secrets(home, environment, units=units.values())
-    return members(texts, facts, Mask(secrets, user_homes=homes))
+    said = said_lately(home, is_used=scene.status is not None)
+    return members(texts, facts, Mask(secrets, user_homes=homes, said=said))
 
 
 def _examined(scene: Scene) -> dict[str, object]:

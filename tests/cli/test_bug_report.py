@@ -12,6 +12,8 @@ from urllib.parse import quote
 
 import pytest
 
+from fermix.testing.model_script import read_script
+from fermix.testing.model_server import ModelServer
 from tests.cli.conftest import FakeDaemon, status
 
 LOG = "2026-11-30T18:05:00.123Z INFO    fermix.net [4711] [-] "
@@ -216,3 +218,23 @@ def test_broken_home_is_reported_all_the_same(fermix: Any, raw: bytes) -> None:
 def test_home_that_is_not_there_is_reported_and_not_made(fermix: Any) -> None:
     assert json.loads(reported(fermix)["doctor.json"])["failed"] == 0
     assert not fermix.home.exists()
+
+
+def test_nothing_that_was_said_is_in_it(fermix: Any) -> None:
+    """Also with a log that says as much as it can, and after a provider that repeats what it was sent."""
+    fermix.home.mkdir(mode=0o700)
+    rules = [{"when": "break", "then": [{"status": 400, "error": {"message": "no gardening-words-here"}}]}]
+    script = read_script(json.dumps({"rules": rules, "default": {"say": "You said: {text}"}}).encode())
+    with ModelServer(script=script) as server:
+        put(
+            fermix.home / "config.toml",
+            '[http]\nport = 0\n[logs]\nlevel = "debug"\n[provider]\nname = "mine"\n[providers.mine]\n'
+            f'base_url = "http://127.0.0.1:{server.port}/v1"\nmodel = "scripted"\n',
+        )
+        said = fermix("ask", "my gardening-words-here are private")
+        fermix("ask", "break gardening-words-here")
+        texts = reported(fermix)
+
+    assert "gardening-words-here" in said.stdout, said
+    assert "DEBUG" in texts["fermix.log"]
+    assert [name for name, text in texts.items() if "gardening" in text] == []

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import re
+import sqlite3
 import tarfile
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +19,9 @@ from fermix.errors import FermixError, OwnerError
 from fermix.paths import Home
 from fermix.secrets import SecretStores
 from fermix.setup.doctor.masking import MASK, SENSITIVE_WORD, Mask, suspects
+from fermix.setup.doctor.store import opened
 
+SAID_CHARACTERS = 200_000
 READ_BYTES = 1_000_000
 """Longest file that is looked through for secrets."""
 _REFERENCE = re.compile(r"@secret:([a-z0-9][a-z0-9_-]*)")
@@ -49,6 +52,21 @@ def known_secrets(home: Home, environment: Mapping[str, str], *, units: Iterable
     for path in _configs(home):
         found |= set(_secret_texts(_parsed(path)))
     return {each.strip() for each in found}
+
+
+def said_lately(home: Home, *, is_used: bool) -> set[str]:
+    """What persons and models said last, so far as it fits; nothing where it cannot be read."""
+    found: set[str] = set()
+    left = SAID_CHARACTERS
+    with suppress(sqlite3.Error, OSError), opened(home, is_used=is_used) as connection:
+        rows = connection.execute("SELECT body FROM messages WHERE role != 'tool' ORDER BY id DESC")
+        for (body,) in rows:
+            for text in _texts(_json(str(body))):
+                found.add(text[:left])
+                left -= len(text)
+                if left <= 0:
+                    return found
+    return found
 
 
 def masked_config(text: str, mask: Mask) -> str:
@@ -118,6 +136,12 @@ def _read(path: Path) -> str | None:
             with path.open("rb") as file:
                 return file.read(READ_BYTES).decode("utf-8", "surrogateescape").strip()
     return None
+
+
+def _json(text: str) -> object:
+    with suppress(ValueError, RecursionError):
+        return json.loads(text)
+    return text
 
 
 def _parsed(path: Path) -> object:

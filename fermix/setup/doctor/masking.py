@@ -14,6 +14,9 @@ SHORTEST = 6
 PIECE = 8
 """Any piece of a known secret this long is taken out, wherever it was cut."""
 
+PHRASE = 16
+"""Any piece of what was said this long is taken out; shorter ones are anybody's words."""
+
 _LINE_START = re.compile(r"^\S+Z [A-Z]+ +\S+ \[\d+\] \[[^\]\s]*\] ", re.MULTILINE)
 """Source: telemetry.lines.LineFormatter; between two halves of what was logged in two lines."""
 _BLANK = re.compile(r"\s+")
@@ -37,12 +40,12 @@ _PATTERNS = (
     re.compile(r"\b(?:sk|pk|rk|xai|gsk|hf|glpat|npm|pypi|key)[-_][A-Za-z0-9_-]{8,}"),
     re.compile(r"\b(?:gh[opsur]|github_pat|xox[abeoprs]|xapp)[-_][A-Za-z0-9_-]{8,}"),
     re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}\b|\bAIza[A-Za-z0-9_-]{20,}"),
-    re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?"),
+    re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?"),
     re.compile(r"\b\d{6,}:[A-Za-z0-9_-]{30,}"),
     re.compile(r"(?<![A-Za-z0-9])[0-9a-fA-F]{32,}(?![A-Za-z0-9])"),
     re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={1,2}"),
     # A long run of all three kinds of signs; an id of ours has no small letters, a path no such runs.
-    re.compile(r"(?<![A-Za-z0-9])(?=[A-Za-z0-9+_-]*[a-z])(?=[A-Za-z0-9+_-]*[A-Z])(?=[A-Za-z0-9+_-]*\d)"
+    re.compile(r"(?<![A-Za-z0-9+_-])(?=[A-Za-z0-9+_-]*[a-z])(?=[A-Za-z0-9+_-]*[A-Z])(?=[A-Za-z0-9+_-]*\d)"
                r"[A-Za-z0-9+_-]{24,}"),
 )  # fmt: skip
 _OTHER_HOMES = re.compile(r"(?<![\w~.-])/(?:home|Users)/[^/\s'\":,;]+|(?<![\w/.-])/root(?![\w.-])")
@@ -51,11 +54,13 @@ _OTHER_HOMES = re.compile(r"(?<![\w~.-])/(?:home|Users)/[^/\s'\":,;]+|(?<![\w/.-
 class Mask:
     """Knows this machine's secrets and where its person lives."""
 
-    def __init__(self, secrets: Iterable[str], *, user_homes: Iterable[str] = ()) -> None:
+    def __init__(
+        self, secrets: Iterable[str], *, user_homes: Iterable[str] = (), said: Iterable[str] = ()
+    ) -> None:
+        """`said`: what stands in conversations, in case an error repeats it."""
         spellings = {each for secret in secrets for each in _spellings(secret.strip())}
-        self._pieces = {
-            each[at : at + PIECE] for each in spellings for at in range(max(0, len(each) - PIECE) + 1)
-        }
+        self._pieces = _pieces(spellings, PIECE)
+        self._phrases = {each for each in _pieces(set(said), PHRASE) if len(each) == PHRASE}
         short = {each for each in self._pieces if len(each) < PIECE}
         self._short = re.compile("|".join(sorted(map(re.escape, short)))) if short else None
         # Longest first, so that a folder in another is replaced whole.
@@ -85,6 +90,10 @@ class Mask:
             text = self._short.sub(MASK, text)
         marked = bytearray(len(text))
         self._mark(text, range(len(text)), marked)
+        if self._phrases:
+            for at in range(len(text) - PHRASE + 1):
+                if text[at : at + PHRASE] in self._phrases:
+                    marked[at : at + PHRASE] = b"\1" * PHRASE
         kept = [at for start, end in _between_breaks(text) for at in range(start, end)]
         self._mark("".join(text[at] for at in kept), kept, marked)
         return _without(text, marked)
@@ -119,6 +128,11 @@ def _between_breaks(text: str) -> list[tuple[int, int]]:
             kept.append((at, start))
         at = max(at, end)
     return [*kept, (at, len(text))]
+
+
+def _pieces(texts: set[str], length: int) -> set[str]:
+    """Every piece of this length; of a shorter text, the whole."""
+    return {each[at : at + length] for each in texts for at in range(max(0, len(each) - length) + 1)}
 
 
 def _without(text: str, marked: bytearray) -> str:

@@ -183,3 +183,12 @@ def test_no_piece_of_any_secret_survives(secret: str, before: str, cuts: list[in
         shown = Mask([secret]).text(f"{before}{way}{before[::-1]}")
         assert not holds_piece(shown, secret)
         assert not holds_piece("".join(shown.replace(LOG, "").split()), "".join(secret.split()))
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["a-", "eyJa-", "key ", "token: ", 'token: "', "://a:", "-----BEGIN ", "1:", "A1b", "Z ", "/home/"],
+)
+def test_hostile_lines_are_masked_in_the_time_of_ordinary_ones(piece: str) -> None:
+    """A pattern that goes back over the whole text at each sign would need hours for this."""
+    assert Mask([PLAIN]).text(piece * (400_000 // len(piece)))
