@@ -47,8 +47,6 @@ def wait(call: Call, log: TurnLog) -> Mapping[str, object]:
 
 def stream(call: Call, log: TurnLog, named: Mapping[str, object], after_seq: int, slot: Slot) -> Stream:
     """The turn's events after one, the last of them `done`; the slot is free when it is over."""
-    turn_id = log.turn_id
-    call.link.on_sent(lambda: deliver(call, turn_id) if log.is_over else None)
     return Stream(_pieces(call, log, named, after_seq), on_close=slot.free)
 
 
@@ -68,6 +66,8 @@ def _pieces(call: Call, log: TurnLog, named: Mapping[str, object], after_seq: in
             call.check()
             if event is not None:
                 last_seq, is_done = event.seq, event.name == "done"
+                if is_done:
+                    deliver_when_sent(call, log.turn_id)
                 yield piece(event.name, event.data, event.seq)
             elif quiet_until.is_over():
                 yield b": keep-alive\n\n"
@@ -78,6 +78,7 @@ def _pieces(call: Call, log: TurnLog, named: Mapping[str, object], after_seq: in
         yield piece("error", body_of(error))
         return
     if not is_done:  # whoever has seen all of it is told again that this was all
+        deliver_when_sent(call, log.turn_id)
         yield piece("done", log.ending, last_seq)
 
 

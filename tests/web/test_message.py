@@ -213,6 +213,19 @@ def test_a_revoked_token_ends_its_stream_and_no_other(service):
     assert service.desk.cancelled == []
 
 
+def test_an_end_that_was_not_shown_to_a_revoked_token_is_not_delivered(service):
+    service.desk.script = None
+    token = service.daemon.tokens_.create("phone").reveal()
+    link = service.stream({"text": "one"}, Authorization=f"Bearer {token}")
+    read_until(link, b"accepted")
+
+    service.daemon.tokens_.revoke("phone")
+    service.desk.finish(service.desk.last)
+
+    assert b"event: done" not in read_all(link)
+    assert service.desk.is_delivered == []
+
+
 @pytest.mark.parametrize(
     ("body", "code"),
     [
