@@ -178,8 +178,9 @@ class Eraser:
 
     def _stop(self, key: ConversationKey) -> None:
         deadline = Deadline.after(STOP_TIMEOUT_S)
-        self._turns.cancel(key, REASON)
-        while self._turns.is_running(key):
+        while self._queue.is_running(key):
+            # Again each time: a turn that was just begun may not be known to be running yet.
+            self._turns.cancel(key, REASON)
             if deadline.is_over():
                 raise OwnerError(
                     f"A running turn of {key.chat_id!r} did not stop within {STOP_TIMEOUT_S:g} s; "

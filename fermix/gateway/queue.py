@@ -26,6 +26,7 @@ class Queue:
         self._slots = Slots(running_turns)
         self._most_waiting = waiting_messages
         self._waiting: dict[ConversationKey, deque[str]] = {}
+        self._busy: set[ConversationKey] = set()
         self._held: dict[ConversationKey, Event] = {}
         self._tasks = TaskGroup("turns")
         self._is_open = True
@@ -69,6 +70,10 @@ class Queue:
             return False
         lane.remove(entry_id)
         return True
+
+    def is_running(self, key: ConversationKey) -> bool:
+        """Whether a turn of this conversation was begun and has not ended."""
+        return key in self._busy
 
     @contextmanager
     def hold(self, key: ConversationKey) -> Iterator[None]:
@@ -114,19 +119,21 @@ class Queue:
                 try:
                     # what waited may be withdrawn or held by now
                     if self._is_open and lane and key not in self._held:
-                        self._run_one(lane.popleft())
+                        self._run_one(key, lane.popleft())
                 finally:
                     self._slots.release()
                 sleep(0)  # a lane that waits longer gets the slot before our next one
         finally:
             del self._waiting[key]
 
-    def _run_one(self, entry_id: str) -> None:
+    def _run_one(self, key: ConversationKey, entry_id: str) -> None:
         self.running += 1
+        self._busy.add(key)
         try:
             self._run(entry_id)
         except Exception:
             # The boundary of a lane: what was to follow must not be lost with this one.
             log.exception("The turn of %s could not be run", entry_id)
         finally:
+            self._busy.discard(key)
             self.running -= 1

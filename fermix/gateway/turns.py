@@ -145,10 +145,6 @@ class Turns:
             turn.cancel.set(reason)
         return turn is not None
 
-    def is_running(self, key: ConversationKey) -> bool:
-        """Whether a turn of this conversation runs now."""
-        return any(turn.entry.key == key for turn in self._running.values())
-
     def drop(self, turn_id: str) -> None:
         """Tell who watches a turn that it was deleted before it began, and keep nothing of it."""
         turn_log = self._watch.find(turn_id)

@@ -13,7 +13,7 @@ from gevent.event import Event
 from fermix.errors import OwnerError, StoreError
 from fermix.gateway.erase import Eraser
 from fermix.messages import Attachment, ConversationKey, Inbound
-from fermix.tasks import TaskGroup
+from fermix.tasks import TaskGroup, sleep
 from tests.fakes import call
 from tests.gateway.office import Office, until
 
@@ -269,3 +269,20 @@ def test_next_life_removes_what_was_deleted_and_leaves_what_was_not(
     found = bytes_of(office, tmp_path)
     assert b"belladonna" not in found
     assert b"mandragora" in found
+
+
+def test_deletion_at_any_moment_of_a_turn_ends_it(
+    open_office: Callable[..., Office], caplog: pytest.LogCaptureFixture
+) -> None:
+    office = open_office(lambda request: call("act") if len(request.messages) % 2 else "done")
+    eraser = eraser_of(office)
+    dice = random.Random(5)
+    for number in range(60):
+        entries = [office.submit("go", id=f"m{number}-{each}") for each in range(3)]
+        logs = [office.watch.find(entry.turn_id) for entry in entries]
+        for _ in range(dice.randrange(12)):
+            sleep(0)
+        eraser.erase(MAIN)
+        assert all(log is None or log.is_over for log in logs)
+        assert office.rows("SELECT count(*) FROM messages") == [(0,)]
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
