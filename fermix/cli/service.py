@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from fermix.cli import service_agent
 from fermix.cli.options import Group, examples, json_option, print_json
 from fermix.cli.service_life import end, enliven, forget, lingers, state_of
 from fermix.cli.service_target import check_owner, find_service
@@ -91,6 +92,9 @@ def install(
 ) -> None:
     """Install the service, or repair an installed one; the owner's additions stay."""
     service = find_service(scope, named_home, root, is_plain=is_plain)
+    if sys.platform == "darwin":
+        service_agent.install(service, scope, as_json=as_json)
+        return
     check_owner(service, as_root=as_root)
     if restart and service.place.is_real:
         refuse_inside(service.home, "restart")  # before anything is written
@@ -109,6 +113,9 @@ def install(
 @json_option
 def uninstall(scope: str | None, named_home: Path | None, root: Path, as_json: bool) -> None:
     """Stop the service and remove what install made; the home stays."""
+    if sys.platform == "darwin":
+        service_agent.uninstall(as_json=as_json)
+        return
     service = find_service(scope, named_home, root)
     service.find()
     notes: list[str] = []
@@ -202,7 +209,9 @@ def _print_status(told: Mapping[str, Any], found: tuple[Difference, ...]) -> Non
     if found:
         print("  It is not what this fermix would install:")
         _print_differences(found)
-    if not told["current"]:
+    if state and state["is_stale"]:
+        print("  The service manager has not read the unit as it is now.")
+    if not told["current"] or (state and state["is_stale"]):
         say("  try: fermix service install")
     _print_notes(told["notes"])
 

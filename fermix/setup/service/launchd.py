@@ -6,7 +6,10 @@ Source: launchd.plist(5) (keys), https://www.apple.com/DTDs/PropertyList-1.0.dtd
 from __future__ import annotations
 
 import plistlib
+from pathlib import Path
 
+from fermix.errors import ServiceMissing
+from fermix.setup.service.files import make_folders, remove, write_whole
 from fermix.setup.service.systemd import RESTART_S, STOP_MARGIN_S, UnitFacts
 
 LABEL = "dev.fermix"
@@ -33,3 +36,24 @@ def plist_text(facts: UnitFacts, path: str) -> str:
         "ProcessType": "Interactive",
     }
     return plistlib.dumps(agent, sort_keys=False).decode()
+
+
+def install_agent(user_home: Path, text: str) -> Path:
+    """Write the agent where launchd looks at the next login; its file. Raises: OSError."""
+    path = _path(user_home)
+    make_folders(path.parent, 0o755)
+    if not path.exists() or path.read_text("utf-8", "replace") != text:
+        write_whole(path, text, 0o644)
+    return path
+
+
+def remove_agent(user_home: Path) -> Path:
+    """Remove the agent's file, which it returns. Raises: ServiceMissing, OSError."""
+    path = _path(user_home)
+    if not remove(path):
+        raise ServiceMissing(f"There is no '{path}'.", hint="fermix service install")
+    return path
+
+
+def _path(user_home: Path) -> Path:
+    return user_home / f"Library/LaunchAgents/{LABEL}.plist"

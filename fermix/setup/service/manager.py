@@ -129,11 +129,11 @@ class Manager:
             raise ManagerUnreachable("There is no systemctl here; expected a system with systemd.")
         if done.returncode == 0:
             return done.stdout
-        said = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
+        said = (" ".join(done.stderr.split()) or f"exit status {done.returncode}").rstrip(".")
         if any(sign in said.lower() for sign in _UNREACHABLE):
-            raise ManagerUnreachable(f"The {self.scope} service manager cannot be reached: {said}")
+            raise ManagerUnreachable(f"The {self.scope} service manager cannot be reached: {said}.")
         needs = "; it needs more rights" if any(sign in said.lower() for sign in _REFUSED) else ""
-        raise ManagerRefused(f"'systemctl {words[0]}' was refused{needs}: {said}", hint=hint)
+        raise ManagerRefused(f"'systemctl {words[0]}' was refused{needs}: {said}.", hint=hint)
 
     def _call(self, words: tuple[str, ...], timeout_s: float) -> subprocess.CompletedProcess[str] | None:
         """None when there is no such program."""

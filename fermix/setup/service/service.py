@@ -81,24 +81,24 @@ class Service:
     ) -> None:
         self.place = place
         self.owner = owner
-        self._facts = facts
+        self.facts = facts
         self._environment = environment
         self._is_plain = is_plain
 
     @property
     def home(self) -> Home:
         """The home it serves."""
-        return Home(self._facts.home)
+        return Home(self.facts.home)
 
     @property
     def longest_stop_s(self) -> float:
         """How long its daemon may take to end."""
-        return self._facts.longest_stop_s
+        return self.facts.longest_stop_s
 
     @property
     def environment_file(self) -> Path:
         """On this disk."""
-        return self.place.on_disk(self._facts.environment_file)
+        return self.place.on_disk(self.facts.environment_file)
 
     def find(self) -> Installed:
         """The installed unit of this home.
@@ -108,7 +108,7 @@ class Service:
         found = self._present()
         if found is None:
             raise ServiceMissing(
-                f"No {self.place.scope} service is installed for the home '{self._facts.home}'.",
+                f"No {self.place.scope} service is installed for the home '{self.facts.home}'.",
                 hint=f"fermix service install --{self.place.scope}",
             )
         return found
@@ -185,9 +185,9 @@ class Service:
                 f"'{self.place.unit}' was not written by fermix; it is left as it is.",
                 hint=f"mv {unit} {unit}.old",
             )
-        if found.home is None or not is_same(found.home, self._facts.home):
+        if found.home is None or not is_same(found.home, self.facts.home):
             raise ServiceForeign(
-                f"'{self.place.unit}' serves the home '{found.home}', not '{self._facts.home}'.",
+                f"'{self.place.unit}' serves the home '{found.home}', not '{self.facts.home}'.",
                 hint=f"FERMIX_HOME={shlex.quote(str(found.home))} fermix service uninstall",
             )
         return found
@@ -195,7 +195,7 @@ class Service:
     def _expected(self, before: str | None, folders: tuple[str, ...] | None = None) -> str:
         if folders is None:
             folders = folders_made(before or "")
-        return unit_text(replace(self._facts, folders=folders, is_confined=self._is_confined(before)))
+        return unit_text(replace(self.facts, folders=folders, is_confined=self._is_confined(before)))
 
     def _is_confined(self, before: str | None) -> bool:
         if self.place.scope is Scope.SYSTEM:
@@ -213,7 +213,7 @@ class Service:
             )
 
     def _check_program(self) -> None:
-        program = Path(self._facts.command[0])
+        program = Path(self.facts.command[0])
         if not os.access(program, os.X_OK):
             raise ServiceError(
                 f"The program '{program}' is gone or cannot be run.", hint=f"ls -l {program}"
@@ -225,7 +225,7 @@ class Service:
 
     def _write_home(self) -> tuple[str, ...]:
         with self._as_owner():
-            return make_folders(self.place.on_disk(self._facts.home), 0o700)
+            return make_folders(self.place.on_disk(self.facts.home), 0o700)
 
     def _write_environment(self) -> bool:
         with self._as_owner():

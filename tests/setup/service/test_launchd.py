@@ -5,7 +5,10 @@ from __future__ import annotations
 import plistlib
 from pathlib import Path
 
-from fermix.setup.service.launchd import LABEL, plist_text
+import pytest
+
+from fermix.errors import ServiceMissing
+from fermix.setup.service.launchd import LABEL, install_agent, plist_text, remove_agent
 from fermix.setup.service.places import Scope
 from fermix.setup.service.systemd import UnitFacts
 
@@ -39,3 +42,15 @@ def test_an_agent_that_ended_by_itself_is_not_started_again_for_ever() -> None:
 
     assert agent["KeepAlive"] == {"Crashed": True}
     assert agent["ThrottleInterval"] >= 5
+
+
+def test_the_agent_is_written_where_launchd_looks_and_removed(tmp_path: Path) -> None:
+    path = install_agent(tmp_path, plist_text(FACTS, "/usr/bin"))
+    again = install_agent(tmp_path, plist_text(FACTS, "/bin"))
+
+    assert path == again == tmp_path / "Library/LaunchAgents/dev.fermix.plist"
+    assert plistlib.loads(path.read_bytes())["EnvironmentVariables"]["PATH"] == "/bin"
+    assert remove_agent(tmp_path) == path
+    assert not path.exists()
+    with pytest.raises(ServiceMissing):
+        remove_agent(tmp_path)
