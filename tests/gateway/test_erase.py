@@ -278,7 +278,8 @@ def test_deletion_at_any_moment_of_a_turn_ends_it(
     eraser = eraser_of(office)
     dice = random.Random(5)
     for number in range(60):
-        entries = [office.submit("go", id=f"m{number}-{each}") for each in range(3)]
+        text = "go " * dice.choice((1, 8000))  # a long one is read back from its row
+        entries = [office.submit(text, id=f"m{number}-{each}") for each in range(3)]
         logs = [office.watch.find(entry.turn_id) for entry in entries]
         for _ in range(dice.randrange(12)):
             sleep(0)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from gevent.event import Event
 
-from fermix.errors import QueueFull
+from fermix.errors import OwnerError, QueueFull
 from fermix.gateway.queue import Queue
 from fermix.messages import ConversationKey
 from fermix.tasks import sleep
@@ -183,3 +183,31 @@ def test_draining_waits_for_running_turns_and_begins_no_others(make_queue, runs)
     assert queue.drain(5.0)
     sleep(0.01)
     assert (runs.began, runs.ended) == (["a0"], ["a0"])
+
+
+def test_held_conversation_begins_nothing_until_it_is_let_go(make_queue, runs) -> None:
+    queue = make_queue(running=1)
+    queue.offer(A, "a0")
+    until("the first to begin", lambda: runs.began == ["a0"])
+    queue.offer(A, "a1")
+
+    with queue.hold(A):
+        assert queue.is_running(A)
+        runs.let_go("a0")
+        until("the first to end", lambda: not queue.is_running(A))
+        queue.offer(A, "a2")
+        queue.offer(B, "b0")  # others go on, and the held one takes no place from them
+        runs.let_go("b0")
+        until("the other conversation to be served", lambda: runs.ended == ["a0", "b0"])
+        assert runs.began == ["a0", "b0"]
+
+    runs.is_held = False
+    until("what waited to be served", lambda: runs.ended == ["a0", "b0", "a1", "a2"])
+
+
+def test_conversation_is_held_once(make_queue) -> None:
+    queue = make_queue()
+    with queue.hold(A), pytest.raises(OwnerError), queue.hold(A):
+        pass
+    with queue.hold(A):
+        pass
