@@ -15,7 +15,7 @@ from fermix.setup.doctor.scene import Scene
 
 TOPIC = Topic("home")
 PRIVATE_NAMES = ("memory.db", "memory.db-wal", "memory.db-shm", "api-token", "tokens.toml", "auth.json")
-MORE_PRIVATE_NAMES = ("service.env", "chat_history", "config.toml.bak", "daemon.sock", "logs/fermix.log")
+MORE_PRIVATE_NAMES = ("service.env", "chat_history", "daemon.sock", "logs/fermix.log")
 
 
 def look(scene: Scene) -> list[Finding]:
@@ -60,7 +60,8 @@ def _folders(scene: Scene) -> Iterator[Finding]:
 def _files(scene: Scene) -> Iterator[Finding]:
     home = scene.home
     named = [home.root / name for name in (*PRIVATE_NAMES, *MORE_PRIVATE_NAMES)]
-    for path in (*named, *_inside(home.secrets)):
+    backups = [path for path in _inside(home.root) if path.name.startswith(f"{home.config.name}.bak")]
+    for path in (*named, *backups, *_inside(home.secrets)):
         found = _seen(path)
         if found is None or stat.S_ISDIR(found.st_mode):
             continue

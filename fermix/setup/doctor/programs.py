@@ -6,14 +6,14 @@ import shlex
 import shutil
 from pathlib import Path
 
+from fermix.errors import ModelUnusable
 from fermix.providers.catalog import BUILT_IN, local_models
+from fermix.providers.gguf import check_whole
 from fermix.providers.local_files import is_available
 from fermix.setup.doctor.finding import Finding, Topic
 from fermix.setup.doctor.scene import Scene
 
 TOPIC = Topic("helpers")
-_GGUF = b"GGUF"
-"""Source: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md, the first four bytes"""
 _NEEDED = {"sh": "no command can run", "git": "commands cannot work with repositories"}
 """Program -> what is lost without it."""
 
@@ -52,13 +52,12 @@ _NO_MODEL = "This fermix carries no built-in model; unless an Ollama runs on thi
 
 
 def _file(path: Path) -> list[Finding]:
-    """Only its head is read. Raises: what nobody may look at is told by the run."""
-    with path.open("rb") as file:
-        magic = file.read(len(_GGUF))
-    if magic == _GGUF:
-        return []
-    told = f"'{path}' is no model file: it begins with {magic!r}, expected {_GGUF!r}."
-    return [TOPIC.fail(told, f"fermix models remove {shlex.quote(path.stem)}")]
+    """Its head is followed to the last tensor. Raises: OSError, which the run tells."""
+    try:
+        check_whole(path, path.stem)
+    except ModelUnusable as error:
+        return [TOPIC.fail(f"'{path}': {error.message}", f"fermix models remove {shlex.quote(path.stem)}")]
+    return []
 
 
 def _programs(scene: Scene) -> list[Finding]:

@@ -71,9 +71,8 @@ def _emptied(scene: Scene) -> Finding | None:
     raw, kept = _read(path), _read(backup)
     if raw is None or raw.strip() or not kept or not kept.strip():
         return None
-    return TOPIC.warn(
-        f"'{path}' is empty, and '{backup}' has {len(kept)} bytes.", f"cp {_q(backup)} {_q(path)}"
-    )
+    told = f"'{path}' is empty, and '{backup}' has {len(kept)} bytes."
+    return TOPIC.warn(told, "fermix config restore")
 
 
 def _is_rubble(path: Path, raw: bytes, kept: bytes) -> bool:

@@ -114,7 +114,7 @@ def test_empty_file_beside_a_full_backup_is_named(scene: SceneMaker, home: Home)
 
     finding = one(look(scene()), State.WARN)
 
-    assert finding.hint == f"cp {home.config}.bak {home.config}"
+    assert finding.hint == "fermix config restore"
     assert finding.fix is None
 
 
