@@ -161,9 +161,9 @@ class Runtime:
         """Who may come in over HTTP."""
         return self._parts.tokens
 
-    def is_of_a_turn(self, port: int, own_port: int) -> bool:
+    def is_of_a_turn(self, peer: tuple[str, int], own: tuple[str, int]) -> bool:
         """Whether a process that a turn has started is at the other end of a connection."""
-        return self._parts.commands.holds_connection(port, own_port)
+        return self._parts.commands.holds_connection(peer, own)
 
     def status(self) -> Mapping[str, object]:
         """What `fermix status` shows."""

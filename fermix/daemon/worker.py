@@ -156,8 +156,8 @@ class RuntimeWorker(GeventWorker):
             raise NotReady("fermix is starting and lets nobody in yet.", hint="fermix status")
         return self._runtime.tokens()
 
-    def is_of_a_turn(self, port: int, own_port: int) -> bool:
-        return self._runtime is not None and self._is_ready and self._runtime.is_of_a_turn(port, own_port)
+    def is_of_a_turn(self, peer: tuple[str, int], own: tuple[str, int]) -> bool:
+        return self._runtime is not None and self._is_ready and self._runtime.is_of_a_turn(peer, own)
 
     def _serve(self, listener: socket.socket) -> HttpServer:
         listener.setblocking(True)

@@ -12,6 +12,7 @@ from fermix.process.family import Family
 from fermix.process.ledger import GroupLedger
 from fermix.process.readiness import read_ready
 from fermix.process.settings import CommandSettings
+from fermix.process.sockets import Address
 from fermix.tasks import Cancel, Deadline, at_most, sleep
 from fermix.trust import Standing
 
@@ -88,9 +89,9 @@ class CommandHost:
         """What a process may that one of our commands may have started; None when none did."""
         return self._ledger.standing_of(pid)
 
-    def holds_connection(self, port: int, other_port: int) -> bool:
-        """Whether one of our commands is at the other end of a TCP connection on this machine."""
-        return bool(self._running) and self._ledger.holds_connection(port, other_port)
+    def holds_connection(self, peer: Address, own: Address) -> bool:
+        """Whether one of our commands is at the other end (`peer`) of a TCP connection to `own`."""
+        return bool(self._running) and self._ledger.holds_connection(peer, own)
 
 
 class _Run:

@@ -87,36 +87,16 @@ def _exists(pid: int) -> bool:
     return True
 
 
-def sockets_between(port: int, other_port: int) -> frozenset[str]:
-    """The inodes of TCP sockets on `port` that are connected to `other_port` of whatever address.
-
-    Source: proc(5), /proc/net/tcp: the second and third field end in the ports in hexadecimal, the tenth
-    is the inode.
-    """
-    found = set()
-    wanted = (f":{port:04X}", f":{other_port:04X}")
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        try:
-            with open(table, encoding="ascii") as file:  # noqa: PTH123 - as above
-                for line in file:
-                    fields = line.split()
-                    if fields[1].endswith(wanted[0]) and fields[2].endswith(wanted[1]):
-                        found.add(fields[9])
-        except OSError:
-            continue  # a kernel without IPv6
-    return frozenset(found)
-
-
-def holds_socket(pid: int, inodes: frozenset[str]) -> bool:
-    """Whether a process has one of these sockets open; False when that cannot be seen."""
-    links = {f"socket:[{inode}]" for inode in inodes}
+def holds_socket(pid: int, inode: int) -> bool:
+    """Whether a process has this socket open; False when that cannot be seen."""
+    link = f"socket:[{inode}]"
     try:
         names = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208 - as above
     except OSError:
         return False
     for name in names:
         try:
-            if os.readlink(f"/proc/{pid}/fd/{name}") in links:  # noqa: PTH115 - as above
+            if os.readlink(f"/proc/{pid}/fd/{name}") == link:  # noqa: PTH115 - as above
                 return True
         except OSError:
             continue

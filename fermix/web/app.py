@@ -127,7 +127,7 @@ class _FrontDesk:
         grant = self._identify(route, headers, settings, peer)
         if route.needs_token and grant is None:
             raise token_missing()
-        if grant is not None and (ports := link.ports()) and self._control.is_of_a_turn(*ports):
+        if grant is not None and (ends := link.ends()) and self._control.is_of_a_turn(*ends):
             # It may have read the api-token, and would come back as the owner in person.
             raise ToolDenied("A process that a turn has started may not use a token; it has the socket.")
         query = _query(route, str(environ.get("QUERY_STRING", "")))

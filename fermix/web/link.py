@@ -44,14 +44,15 @@ class Link:
         except OSError:
             return ""
 
-    def ports(self) -> tuple[int, int] | None:
-        """The client's port and ours; None when unknown."""
+    def ends(self) -> tuple[tuple[str, int], tuple[str, int]] | None:
+        """The client's address and port, and ours; None when unknown."""
         try:
             if self.sock is None:
                 return None
-            return self.sock.getpeername()[1], self.sock.getsockname()[1]
+            peer, own = self.sock.getpeername(), self.sock.getsockname()
         except OSError:
             return None
+        return (peer[0], peer[1]), (own[0], own[1])
 
     def on_sent(self, act: Callable[[], object]) -> None:
         """Do this once the answer's last byte was handed to a client that was there."""

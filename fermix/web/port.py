@@ -99,6 +99,6 @@ class DaemonControl(Protocol):
         """Who may come in. Raises: NotReady while the daemon starts."""
         ...
 
-    def is_of_a_turn(self, port: int, own_port: int) -> bool:
-        """Whether a process that a turn has started holds the connection from `port` to our `own_port`."""
+    def is_of_a_turn(self, peer: tuple[str, int], own: tuple[str, int]) -> bool:
+        """Whether a process that a turn has started is at the other end of a connection of ours."""
         ...

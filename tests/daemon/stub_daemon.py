@@ -109,7 +109,7 @@ class StubRuntime:
     def tokens(self) -> None:
         raise NotReady("The stub lets nobody in.")
 
-    def is_of_a_turn(self, port: int, own_port: int) -> bool:
+    def is_of_a_turn(self, peer: tuple[str, int], own: tuple[str, int]) -> bool:
         return False
 
     def _accept(self) -> None:

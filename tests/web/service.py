@@ -149,7 +149,7 @@ class Daemon:
             raise NotReady("fermix is starting.", hint="fermix status")
         return self.desk_
 
-    def is_of_a_turn(self, port: int, own_port: int) -> bool:
+    def is_of_a_turn(self, peer: tuple[str, int], own: tuple[str, int]) -> bool:
         return False
 
     def tokens(self) -> Tokens:
