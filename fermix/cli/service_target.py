@@ -36,7 +36,8 @@ def find_service(
         home.root,
         owner,
         command=own_command(os.environ),
-        variables=own_variables(os.environ),
+        # this shell's own PYTHONPATH is not the service's, nor would the next shell's be the same
+        variables=own_variables({name: os.environ[name] for name in os.environ if name != "PYTHONPATH"}),
         version=__version__,
         longest_stop_s=longest_stop_s,
     )

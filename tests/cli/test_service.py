@@ -284,6 +284,15 @@ def test_status_says_which_service_the_home_has(fermix: Any, daemon: Any) -> Non
     )
 
 
+def test_another_shell_sees_no_drift(machine: Machine) -> None:
+    machine("service", "install", "--user", "--no-start")
+    path = machine.fermix.environment.get("PYTHONPATH", "") + ":/somewhere"
+
+    done = machine("service", "status", environment={"PYTHONPATH": path, "LANG": "C", "TZ": "UTC"})
+
+    assert done.exit_code == 0, done.stdout
+
+
 def test_another_home_is_not_driven_by_this_unit(machine: Machine) -> None:
     machine("service", "install", "--user", "--no-start")
     machine.verbs()
