@@ -65,9 +65,11 @@ Parts = Annotated[
         extra_json_schema={
             "contains": {
                 "anyOf": [
-                    {"type": "object", "required": ["image_url"]},
-                    {"type": "object", "required": ["file"]},
-                    {"type": "object", "required": ["text"], "properties": {"text": {"pattern": r"\S"}}},
+                    {"required": ["type"], "properties": {"type": {"enum": ["image_url", "file"]}}},
+                    {
+                        "required": ["type", "text"],
+                        "properties": {"type": {"const": "text"}, "text": {"pattern": r"\S"}},
+                    },
                 ]
             }
         },
