@@ -187,7 +187,7 @@ PrivateMounts=yes
 def _protection(facts: UnitFacts) -> str:
     text = (
         "\n# Protection that the owner's commands, which run in here too, can live with. sudo and other\n"
-        f"# programs that gain rights do not work.\n{_EVERYWHERE}"
+        f"# programs that gain rights do not work, nor can such be made.\n{_EVERYWHERE}"
     )
     if facts.scope is Scope.SYSTEM:
         return text + _NAMESPACES
