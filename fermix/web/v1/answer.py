@@ -5,7 +5,7 @@ Source: https://platform.openai.com/docs/api-reference/chat/streaming
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,8 +56,16 @@ def whole(answer: Told, ending: Mapping[str, object]) -> tuple[int, bytes]:
     return 200, _encode(said)
 
 
-def chunks(answer: Told, events: Iterable[TurnEvent | None], *, includes_usage: bool) -> Iterator[bytes]:
+def chunks(
+    answer: Told,
+    events: Iterable[TurnEvent | None],
+    *,
+    includes_usage: bool,
+    on_end: Callable[[], None] = lambda: None,
+) -> Iterator[bytes]:
     """The stream's bytes as the turn goes on; None among the events is a silence.
+
+    `on_end` is called before the piece that tells how the turn ended, if it comes to that.
 
     Words that are sent cannot be taken back on this wire. When the turn begins anew after a crash,
     what it says again is compared with them: while it is the same nothing is sent, and the first
@@ -70,7 +78,7 @@ def chunks(answer: Told, events: Iterable[TurnEvent | None], *, includes_usage: 
             yield SILENCE
             continue
         if event.name == "done":
-            yield from _end(answer, tape, event.data, includes_usage)
+            yield from _end(answer, tape, event.data, includes_usage, on_end)
             return
         if event.name == "notice":
             answer.notices.append(str(event.data["text"]))
@@ -98,8 +106,15 @@ def usage_of(ending: Mapping[str, object]) -> wire.TokenUsage:
     )
 
 
-def _end(answer: Told, tape: Tape, ending: Mapping[str, object], includes_usage: bool) -> Iterator[bytes]:
+def _end(
+    answer: Told,
+    tape: Tape,
+    ending: Mapping[str, object],
+    includes_usage: bool,
+    on_end: Callable[[], None],
+) -> Iterator[bytes]:
     if (failure := _failure(ending)) is not None:
+        on_end()
         yield line_of(failure[1])
         return
     piece = tape.finish(str(ending.get("text", "")))
@@ -112,6 +127,7 @@ def _end(answer: Told, tape: Tape, ending: Mapping[str, object], includes_usage:
     if includes_usage:
         last = wire.ChatChunk(id=answer.id, created=answer.created_s, choices=[], usage=usage_of(ending))
         yield line_of(last)
+    on_end()
     yield DONE
 
 

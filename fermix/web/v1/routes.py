@@ -129,15 +129,16 @@ def _chat(call: Call) -> object:
 
 
 def _stream(chat: _Chat, on_close: Callable[[], None]) -> Stream:
-    turn_id, log = chat.entry.turn_id, chat.log
-    chat.call.link.on_sent(lambda: streams.deliver(chat.call, turn_id) if log.is_over else None)
     return Stream(_pieces(chat), on_close=on_close, headers=_headers(chat.asked.notice))
 
 
 def _pieces(chat: _Chat) -> Iterator[bytes]:
+    def deliver() -> None:
+        streams.deliver_when_sent(chat.call, chat.entry.turn_id)
+
     with closing(chat.events()) as events:
         try:
-            yield from chunks(chat.told(), events, includes_usage=chat.asked.includes_usage)
+            yield from chunks(chat.told(), events, includes_usage=chat.asked.includes_usage, on_end=deliver)
         except FermixError as error:
             yield line_of(shape(error))
 

@@ -119,6 +119,16 @@ def test_failed_turn_is_an_error_that_asks_not_to_be_tried_again(service: Servic
     assert (answer.status, answer.code, answer.headers["x-should-retry"]) == (502, "auth", "false")
 
 
+def test_stream_that_ends_with_other_words_than_were_sent_delivers_nothing(service: Service) -> None:
+    service.desk.script = [("text_delta", {"text": "Hullo!"}), ("restarted", {})]
+
+    answer = chat(service, stream=True)
+
+    assert data(answer)[-1]["error"]["code"] == "answer_begun_anew"
+    assert service.send("GET", "/v1/models").status == 200  # whatever follows the last byte is done by now
+    assert service.desk.is_delivered == []
+
+
 def test_silence_is_filled_with_comments(service: Service) -> None:
     service.set(keep_alive_s=0.05)
     service.desk.script = None
