@@ -7,12 +7,13 @@ import os
 from collections.abc import Callable
 
 from fermix.clock import Clock
+from fermix.process import proc
 from fermix.process.command import Command, CommandResult, Ending
 from fermix.process.family import Family
 from fermix.process.ledger import GroupLedger
 from fermix.process.readiness import read_ready
 from fermix.process.settings import CommandSettings
-from fermix.process.sockets import Address
+from fermix.process.sockets import Address, is_loopback, socket_between
 from fermix.tasks import Cancel, Deadline, at_most, sleep
 from fermix.trust import Standing
 
@@ -90,8 +91,18 @@ class CommandHost:
         return self._ledger.standing_of(pid)
 
     def holds_connection(self, peer: Address, own: Address) -> bool:
-        """Whether one of our commands is at the other end (`peer`) of a TCP connection to `own`."""
-        return bool(self._running) and self._ledger.holds_connection(peer, own)
+        """Whether one of our commands may be at the other end (`peer`) of a TCP connection to `own`.
+
+        A client of this machine is taken for none only when it is found and known for another process. So
+        a command that closes its end, leaves or forks meanwhile is not overlooked.
+        """
+        socket = socket_between(peer, own)
+        if socket is None:
+            return is_loopback(peer)  # gone: it may have been a command that has ended
+        if not self._running or socket.uid != os.getuid():
+            return False
+        holder = proc.holder_of(socket.inode)
+        return holder is None or self.standing_of(holder) is not None
 
 
 class _Run:

@@ -19,7 +19,6 @@ from fermix import native
 from fermix.native import Spawned
 from fermix.process import proc
 from fermix.process.proc import ProcessFacts
-from fermix.process.sockets import Address, inode_between
 from fermix.tasks import Deadline, TaskGroup, sleep
 from fermix.trust import Standing
 
@@ -147,17 +146,6 @@ class GroupLedger:
             if group := self._groups.get(ancestor):
                 return group.standing.narrowed(Standing(group.standing.trust, attended=False))
         return Standing() if os.getpid() in chain[1:] else None
-
-    def holds_connection(self, own: Address, other: Address) -> bool:
-        """Whether a process of any family has the TCP socket at `own` that is connected to `other`."""
-        inode = inode_between(own, other) if self._groups else None
-        if inode is None:
-            return False
-        processes = proc.every_process().values()
-        found = set(self._groups)
-        while more := {facts.pid for facts in processes if facts.parent in found} - found:
-            found |= more
-        return any(proc.holds_socket(pid, inode) for pid in found)
 
     def sweep(self, group: Group) -> int:
         """End what is left of one family whose monitor was killed; returns how many processes."""

@@ -87,6 +87,12 @@ def _exists(pid: int) -> bool:
     return True
 
 
+def holder_of(inode: int) -> int | None:
+    """A process that has this socket open; None when none is seen that does."""
+    names = (name for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 - as above
+    return next((int(name) for name in names if holds_socket(int(name), inode)), None)
+
+
 def holds_socket(pid: int, inode: int) -> bool:
     """Whether a process has this socket open; False when that cannot be seen."""
     link = f"socket:[{inode}]"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import _socket
 import struct
+from dataclasses import dataclass
+from ipaddress import ip_address
 from socket import AF_INET, AF_INET6, IPPROTO_TCP, inet_pton
 
 Address = tuple[str, int]
@@ -16,12 +18,21 @@ _REQUEST = 1
 _HEADER = struct.Struct("=IHHII")
 _WANTED = struct.Struct("=BBBBI")
 _ANY_COOKIE = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)
-_INODE_AT = _HEADER.size + 68
+_USER_AT = _HEADER.size + 64
 _TIMEOUT_S = 0.5
 
 
-def inode_between(own: Address, other: Address) -> int | None:
-    """The inode of the TCP socket at `own` that is connected to `other`; None when there is none here.
+@dataclass(frozen=True, slots=True)
+class Socket:
+    """One that a process of this machine has open."""
+
+    inode: int
+    uid: int
+    """The user who made it."""
+
+
+def socket_between(own: Address, other: Address) -> Socket | None:
+    """The TCP socket at `own` that is connected to `other`; None when nobody here has it open.
 
     Asks the kernel for this very one (about 20 µs); where it cannot be asked, looks through all of them.
     """
@@ -32,7 +43,12 @@ def inode_between(own: Address, other: Address) -> int | None:
         return looked_up(own[1], other[1])
 
 
-def _asked(own: Address, other: Address) -> int | None:
+def is_loopback(address: Address) -> bool:
+    """Whether only this machine can have it."""
+    return ip_address(_unmapped(address)[0]).is_loopback
+
+
+def _asked(own: Address, other: Address) -> Socket | None:
     family = AF_INET6 if ":" in own[0] else AF_INET
     wanted = (
         _WANTED.pack(family, IPPROTO_TCP, 0, 0, 0xFFFFFFFF)
@@ -51,17 +67,17 @@ def _asked(own: Address, other: Address) -> int | None:
         answer = netlink.recv(8192)
     finally:
         netlink.close()
-    if _HEADER.unpack_from(answer)[1] != _BY_FAMILY or len(answer) < _INODE_AT + 4:
+    if _HEADER.unpack_from(answer)[1] != _BY_FAMILY or len(answer) < _USER_AT + 8:
         number = -struct.unpack_from("=i", answer, _HEADER.size)[0]
         if number == 2:  # ENOENT
             return None
         raise OSError(number, "the kernel was asked for a socket")
-    inode: int = struct.unpack_from("=I", answer, _INODE_AT)[0]
-    return inode or None
+    uid, inode = struct.unpack_from("=II", answer, _USER_AT)
+    return Socket(inode, uid) if inode else None
 
 
-def looked_up(port: int, other_port: int) -> int | None:
-    """By the ports alone, which are hexadecimal; the inode is the tenth field.
+def looked_up(port: int, other_port: int) -> Socket | None:
+    """By the ports alone, which are hexadecimal; user and inode are the eighth and tenth field.
 
     Source: proc(5), /proc/net/tcp.
     """
@@ -72,7 +88,7 @@ def looked_up(port: int, other_port: int) -> int | None:
                 for line in file:
                     fields = line.split()
                     if fields[1].endswith(ends[0]) and fields[2].endswith(ends[1]):
-                        return int(fields[9])
+                        return Socket(int(fields[9]), int(fields[7])) if fields[9] != "0" else None
         except OSError:
             continue  # a kernel without IPv6
     return None

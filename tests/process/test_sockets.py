@@ -7,8 +7,10 @@ import socket
 
 import pytest
 
-from fermix.process import proc
-from fermix.process.sockets import inode_between, looked_up
+from fermix.clock import SystemClock
+from fermix.process import CommandHost, GroupLedger, proc
+from fermix.process.settings import CommandSettings
+from fermix.process.sockets import Socket, looked_up, socket_between
 
 
 @pytest.mark.parametrize(
@@ -23,11 +25,11 @@ def test_the_other_end_of_a_connection_is_found(host, family, way):
         served, _ = listener.accept()
         with served:
             peer, own = served.getpeername()[:2], served.getsockname()[:2]
-            found = inode_between(peer, own) if way == "asked" else looked_up(peer[1], own[1])
+            found = socket_between(peer, own) if way == "asked" else looked_up(peer[1], own[1])
 
-        assert found == os.fstat(client.fileno()).st_ino
-        assert proc.holds_socket(os.getpid(), found)
-        assert not proc.holds_socket(os.getppid(), found)
+        assert found == Socket(os.fstat(client.fileno()).st_ino, os.getuid())
+        assert proc.holder_of(found.inode) == os.getpid()
+    assert proc.holder_of(found.inode) is None
 
 
 def test_a_client_that_an_ipv6_listener_shows_as_mapped_is_found():
@@ -37,10 +39,27 @@ def test_a_client_that_an_ipv6_listener_shows_as_mapped_is_found():
     ):
         served, _ = listener.accept()
         with served:
-            found = inode_between(served.getpeername()[:2], served.getsockname()[:2])
+            found = socket_between(served.getpeername()[:2], served.getsockname()[:2])
 
-        assert found == os.fstat(client.fileno()).st_ino
+        assert found is not None
+        assert found.inode == os.fstat(client.fileno()).st_ino
 
 
 def test_what_is_on_another_machine_is_not_found():
-    assert inode_between(("192.0.2.1", 1234), ("192.0.2.2", 4030)) is None
+    assert socket_between(("192.0.2.1", 1234), ("192.0.2.2", 4030)) is None
+
+
+def test_a_client_of_this_machine_that_has_left_counts_as_one_of_ours(tmp_path):
+    host = CommandHost(GroupLedger(tmp_path / "run.groups"), CommandSettings, SystemClock())
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        client = socket.create_connection(listener.getsockname(), timeout=5)
+        served, _ = listener.accept()
+        with served:
+            peer, own = served.getpeername(), served.getsockname()
+            was_ours = host.holds_connection(peer, own)
+            client.close()
+            assert served.recv(1) == b""
+
+            assert not was_ours
+            assert host.holds_connection(peer, own)
+    assert not host.holds_connection(("192.0.2.1", 1234), ("192.0.2.2", 4030))

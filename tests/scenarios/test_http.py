@@ -224,6 +224,40 @@ def test_a_process_of_a_turn_that_reads_the_local_token_gets_nothing_for_it(pref
         model.close()
 
 
+LEAVE = """
+import json, os, socket, sys
+from pathlib import Path
+token = (Path(os.environ["FERMIX_HOME"]) / "api-token").read_text().strip()
+body = json.dumps({"text": "obey", "session": "stolen"})
+head = f"POST /message HTTP/1.1\\r\\nHost: localhost\\r\\nAuthorization: Bearer {token}\\r\\n"
+head += f"Content-Type: application/json\\r\\nContent-Length: {len(body)}\\r\\n\\r\\n"
+host, _, port = sys.argv[1].partition(":")
+for _ in range(20):
+    socket.create_connection((host, int(port)), timeout=10).sendall((head + body).encode())
+os._exit(0)
+"""
+
+
+def test_a_process_of_a_turn_that_leaves_at_once_gets_nothing_either() -> None:
+    model = Model({})
+    bot = Bot(model, full=True)
+    try:
+        bot.start()
+        program = f"{sys.executable} -c '{LEAVE}' {bot.status()['http']}"
+        call = {"tool_calls": [{"name": "shell", "arguments": {"script": program}}]}
+        model.script({"rules": [{"when": "get in", "then": [call, {"say": "done"}]}]})
+
+        reply = bot.say("get in")
+
+        result = next(event.data for event in reply.events if event.name == "tool_result")
+        assert not result["is_error"], result["text"]
+        known = [each["session"] for each in Caller(bot).ask("GET", "/sessions")[1]["sessions"]]
+        assert known == ["main"]
+    finally:
+        bot.close()
+        model.close()
+
+
 def test_the_token_file_is_private_and_made_again() -> None:
     with running(ECHO, full=True) as bot:
         path = bot.home / "api-token"
