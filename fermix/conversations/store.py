@@ -48,6 +48,7 @@ _PAGE = """
 _LAST_POSITION = "SELECT max(position) FROM messages WHERE conversation_id = ?"
 _GONE_ON = "UPDATE conversations SET updated_ms = ? WHERE id = ?"
 _SPOKEN = "UPDATE conversations SET updated_ms = ?, archived_ms = NULL WHERE id = ?"
+_PUT_AWAY = "UPDATE conversations SET archived_ms = ? WHERE id = ?"
 _APPEND = """
     INSERT INTO messages (id, conversation_id, turn_id, position, role, body, created_ms)
     VALUES (:id, :conversation_id, :turn_id, :position, :role, :body, :created_ms)
@@ -88,7 +89,7 @@ class ConversationStore:
     def seed(self, key: ConversationKey, messages: Sequence[ChatMessage]) -> None:
         """Begin a conversation with what was said elsewhere; one that has begun stays as it is.
 
-        Durable when it returns: whole or not at all.
+        Durable when it returns: whole or not at all. It is put away until somebody speaks in it.
         """
         now_ms = self._clock.now_ms()
 
@@ -96,6 +97,7 @@ class ConversationStore:
             conversation = self.open_within(connection, key, now_ms=now_ms)
             if connection.native.execute(_LAST_POSITION, (conversation.id,)).fetchone()[0] is None:
                 self.append(connection, conversation.id, "", messages, now_ms)
+                connection.native.execute(_PUT_AWAY, (now_ms, conversation.id))
 
         self._db.write(work, durable=True)
 

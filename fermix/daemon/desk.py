@@ -88,7 +88,7 @@ class Desk:
     def seed(self, session: str, messages: Sequence[ChatMessage]) -> None:
         """Begin a session with what was said elsewhere; one that has begun stays as it is.
 
-        Durable when it returns. Raises: UsageError, StoreError.
+        Put away until somebody speaks in it; durable when it returns. Raises: UsageError, StoreError.
         """
         self.conversations.seed(key_of(session), messages)
 

@@ -16,6 +16,15 @@ def test_seeded_messages_are_its_history_and_title(store):
     assert conversation.title == "hi there"
 
 
+def test_it_is_put_away_until_somebody_speaks(store, append):
+    store.seed(KEY, SAID)
+    assert store.list("local", 10) == []
+
+    append(store.find(KEY).id, [UserMessage("and now?")])
+
+    assert [one.conversation.key for one in store.list("local", 10)] == [KEY]
+
+
 def test_conversation_that_has_begun_stays_as_it_is(store, append):
     append(store.open(KEY).id, [UserMessage("own words")])
 

@@ -130,3 +130,14 @@ def test_turn_of_a_program_that_left_is_stopped(bot: Bot) -> None:
 
     last = "SELECT state FROM turns ORDER BY started_ms DESC LIMIT 1"
     wait_for("the turn to be stopped", lambda: rows(bot, last) == [("cancelled",)])
+
+
+def test_refused_words_leave_no_session_behind(bot: Bot) -> None:
+    long = user("x" * 2_000_000)
+    with asking(bot, user("one"), {"role": "assistant", "content": "1"}, long) as answer:
+        refused = json.loads(answer.read())["error"]
+
+    assert (answer.status, refused["code"]) == (400, "usage")
+    with bot.connect() as connection:
+        listed = connection.call("sessions.list", {}, 10.0)["sessions"]
+    assert [each["session"] for each in listed if each["session"].startswith("v1-")] == []

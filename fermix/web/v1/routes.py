@@ -80,11 +80,11 @@ class _Chat:
         is_away = False
         try:
             for event in self.log.watch(0, streams.TICK_S):
+                if event is not None and not is_away and event.name != "notice":
+                    is_away = True
+                    self._put_away()
                 self.call.check()
                 if event is not None:
-                    if not is_away and event.name != "notice":
-                        is_away = True
-                        self._put_away()
                     yield event
                 elif quiet_until.is_over():
                     yield None
@@ -92,6 +92,8 @@ class _Chat:
                     continue
                 quiet_until = Deadline.after(keep_alive_s)
         except (FermixError, GeneratorExit):
+            if not is_away:
+                self._put_away()
             self._leave()
             raise
 
@@ -168,7 +170,7 @@ def _accept(call: Call, asked: Asked, id: str) -> InboxEntry:
                 status=409,
             )
         return known
-    if asked.earlier:
+    if known is None and asked.earlier:
         desk.seed(session, asked.earlier)
     words = Words(
         text=asked.words,
