@@ -20,10 +20,10 @@ from fermix.errors import (
     DaemonLost,
     DeadlineExceeded,
     FermixError,
+    ManagerRefused,
     ManagerUnreachable,
     NotRunning,
     OwnerError,
-    ServiceError,
 )
 from fermix.ipc.client import Connection, open_connection
 from fermix.paths import Home
@@ -89,7 +89,7 @@ def restart(timeout_s: float, force: bool, as_json: bool) -> None:
     home = own_home()
     refuse_inside(home, "restart")
     with contextlib.suppress(NotRunning):  # what is asked for is a running daemon
-        bring_down(home, timeout_s, force=force, as_json=as_json)
+        bring_down(home, timeout_s, force=force, as_json=as_json, to_restart=True)
     print_running(home, bring_up(home, as_json), "running", as_json)
 
 
@@ -138,21 +138,24 @@ def _end_private(home: Home, waiting: Waiting) -> None:
     _wait_until_gone(pid, time.monotonic() + STOP_TIMEOUT_S, waiting)
 
 
-def bring_down(home: Home, timeout_s: float, *, force: bool, as_json: bool) -> int | None:
+def bring_down(
+    home: Home, timeout_s: float, *, force: bool, as_json: bool, to_restart: bool = False
+) -> int | None:
     """Stop the daemon, through its unit where it runs from one; the process that is gone.
 
     None when the service manager waited to start it again.
-    Raises: NotRunning, OwnerError (`stop_timeout`).
+    to_restart: whether it stays as it is when its unit could not be started again either.
+    Raises: NotRunning, OwnerError (`stop_timeout`), ManagerRefused.
     """
     deadline = time.monotonic() + timeout_s
     pid: int | None
     try:
         with open_connection(home.socket) as connection:
             pid = connection.peer_pid()
-            if _stop_unit(home, pid) is None:
+            if _stop_unit(home, pid, to_restart=to_restart) is None:
                 _ask_to_stop(connection, pid, as_json)
     except NotRunning:
-        state = _stop_unit(home, None)
+        state = _stop_unit(home, None, to_restart=to_restart)
         if state is None:
             raise
         pid = state.main_pid
@@ -176,7 +179,7 @@ def bring_down(home: Home, timeout_s: float, *, force: bool, as_json: bool) -> i
     return pid
 
 
-def _stop_unit(home: Home, pid: int | None) -> UnitState | None:
+def _stop_unit(home: Home, pid: int | None, *, to_restart: bool) -> UnitState | None:
     """Tell the service manager to stop the unit if it runs as `pid`, or at all; how the unit was.
 
     None when it is not the unit that runs, or when the manager may not be told: asked over its socket
@@ -190,9 +193,13 @@ def _stop_unit(home: Home, pid: int | None) -> UnitState | None:
         if not state.is_up or (pid is not None and pid != state.main_pid):
             return None
         manager.stop()
-    except ServiceError:
-        if pid is None:
-            raise
+    except ManagerRefused as error:
+        if pid is None or to_restart:
+            raise ManagerRefused(
+                error.message, hint=manager.typed("restart" if to_restart else "stop")
+            ) from error
+        return None
+    except ManagerUnreachable:
         return None
     return state
 

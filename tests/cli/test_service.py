@@ -33,7 +33,9 @@ case "$1" in
     variables=$(sed -n 's/^Environment=//p' "$unit" | tr '\n' ' ')
     (eval "exec setsid env $variables INVOCATION_ID=1 $command") > "$state/journal" 2>&1 < /dev/null &
     echo $! > "$state/pid" ;;
-  stop) running && kill "$(cat "$state/pid")"; rm -f "$state/restarting" ;;
+  stop)
+    [ -e "$state/refuse" ] && { echo "Interactive authentication required." >&2; exit 4; }
+    running && kill "$(cat "$state/pid")"; rm -f "$state/restarting" ;;
   show)
     if running; then echo ActiveState=active; echo SubState=running; echo "MainPID=$(cat "$state/pid")"
     elif [ -e "$state/restarting" ]; then echo ActiveState=activating; echo SubState=auto-restart
@@ -211,8 +213,10 @@ def test_without_the_service_manager_the_daemon_is_started_by_itself(machine: Ma
 
     started = machine("start")
     stopped = machine("stop")
+    nothing = machine("stop")
 
     assert started.exit_code == stopped.exit_code == 0, started.stderr
+    assert nothing.exit_code == 3
     assert "cannot be reached" in started.stderr
     assert "without its service" in started.stderr
 
@@ -227,6 +231,23 @@ def test_missing_rights_are_told_and_nothing_is_started_beside_the_unit(machine:
     error = json.loads(done.stdout)["error"]
     assert (error["code"], error["hint"]) == ("manager_refused", "systemctl --user start fermix")
     assert machine("status").exit_code == 3
+
+
+def test_without_rights_a_stop_goes_over_the_socket_and_a_restart_leaves_it_running(
+    machine: Machine,
+) -> None:
+    machine("service", "install", "--user")
+    pid = machine.pid()
+    (machine.state / "refuse").touch()
+
+    restarted = machine("restart")
+    still = machine.pid()
+    stopped = machine("stop")
+
+    assert restarted.exit_code == 1
+    assert restarted.stderr.endswith("  try: systemctl --user restart fermix\n")
+    assert still == pid
+    assert (stopped.exit_code, stopped.stdout) == (0, f"fermix: stopped (pid {pid})\n")
 
 
 def test_a_daemon_started_by_hand_makes_room_for_the_service(machine: Machine) -> None:
