@@ -93,16 +93,18 @@ class CommandHost:
     def holds_connection(self, peer: Address, own: Address) -> bool:
         """Whether one of our commands may be at the other end (`peer`) of a TCP connection to `own`.
 
-        A client of this machine is taken for none only when it is found and known for another process. So
-        a command that closes its end, leaves or forks meanwhile is not overlooked.
+        A client of this machine that has left counts as one: it may have been a command that has ended.
         """
         socket = socket_between(peer, own)
         if socket is None:
-            return is_loopback(peer)  # gone: it may have been a command that has ended
+            return is_loopback(peer)
         if not self._running or socket.uid != os.getuid():
             return False
         holder = proc.holder_of(socket.inode)
-        return holder is None or self.standing_of(holder) is not None
+        if holder is not None:
+            return self.standing_of(holder) is not None
+        # As a service the daemon has a user namespace of its own and sees into its own processes alone.
+        return not self._ledger.is_free_of(socket.inode) or socket_between(peer, own) != socket
 
 
 class _Run:

@@ -62,6 +62,10 @@ class Group:
         return Group(identity, boot, monitor_pid, monitor_started, leader_pid, leader_started, Standing())
 
 
+_LOOKS = 5
+"""How often families that change meanwhile are looked at again."""
+
+
 class GroupLedger:
     """Knows every running family; one per daemon and home."""
 
@@ -146,6 +150,24 @@ class GroupLedger:
             if group := self._groups.get(ancestor):
                 return group.standing.narrowed(Standing(group.standing.trust, attended=False))
         return Standing() if os.getpid() in chain[1:] else None
+
+    def is_free_of(self, inode: int) -> bool:
+        """Whether surely no process of any family has this socket open."""
+        for _ in range(_LOOKS):
+            before = self._descendants()
+            if any(proc.may_hold_socket(pid, inode) for pid, _ in before):
+                return False
+            if self._descendants() == before:  # else one that was not looked at may have taken it over
+                return True
+        return False
+
+    def _descendants(self) -> set[tuple[int, int]]:
+        """Pid and start time of every process below the monitors, which run our own code."""
+        processes = proc.every_process()
+        found = set(self._groups)
+        while more := {facts.pid for facts in processes.values() if facts.parent in found} - found:
+            found |= more
+        return {(pid, processes[pid].started) for pid in found - self._groups.keys() if pid in processes}
 
     def sweep(self, group: Group) -> int:
         """End what is left of one family whose monitor was killed; returns how many processes."""

@@ -90,16 +90,23 @@ def _exists(pid: int) -> bool:
 def holder_of(inode: int) -> int | None:
     """A process that has this socket open; None when none is seen that does."""
     names = (name for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 - as above
-    return next((int(name) for name in names if holds_socket(int(name), inode)), None)
+    return next((int(name) for name in names if _holds_socket(int(name), inode)), None)
 
 
-def holds_socket(pid: int, inode: int) -> bool:
-    """Whether a process has this socket open; False when that cannot be seen."""
+def may_hold_socket(pid: int, inode: int) -> bool:
+    """Whether a process has this socket open, or does not let us see what it has open."""
+    return _holds_socket(pid, inode) is not False
+
+
+def _holds_socket(pid: int, inode: int) -> bool | None:
+    """None when that cannot be seen."""
     link = f"socket:[{inode}]"
     try:
         names = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208 - as above
-    except OSError:
+    except FileNotFoundError:
         return False
+    except OSError:
+        return None
     for name in names:
         try:
             if os.readlink(f"/proc/{pid}/fd/{name}") == link:  # noqa: PTH115 - as above

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 
+import gevent
 import pytest
 
-from fermix.clock import SystemClock
-from fermix.process import CommandHost, GroupLedger, proc
-from fermix.process.settings import CommandSettings
+from fermix.process import proc
 from fermix.process.sockets import Socket, looked_up, socket_between
 
 
@@ -49,8 +49,7 @@ def test_what_is_on_another_machine_is_not_found():
     assert socket_between(("192.0.2.1", 1234), ("192.0.2.2", 4030)) is None
 
 
-def test_a_client_of_this_machine_that_has_left_counts_as_one_of_ours(tmp_path):
-    host = CommandHost(GroupLedger(tmp_path / "run.groups"), CommandSettings, SystemClock())
+def test_a_client_of_this_machine_that_has_left_counts_as_one_of_ours(host):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         client = socket.create_connection(listener.getsockname(), timeout=5)
         served, _ = listener.accept()
@@ -63,3 +62,25 @@ def test_a_client_of_this_machine_that_has_left_counts_as_one_of_ours(tmp_path):
             assert not was_ours
             assert host.holds_connection(peer, own)
     assert not host.holds_connection(("192.0.2.1", 1234), ("192.0.2.2", 4030))
+
+
+CONNECT = "import socket; socket.create_connection(('127.0.0.1', {port}), timeout=9).recv(1)"
+
+
+def test_a_commands_connection_is_told_from_one_of_somebody_else(host, ledger, shell):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(10)
+        port = listener.getsockname()[1]
+        script = f'setsid -w {sys.executable} -c "{CONNECT.format(port=port)}"'
+        command = gevent.spawn(shell, script)
+        theirs, _ = listener.accept()
+        with theirs, socket.create_connection(("127.0.0.1", port), timeout=5) as ours:
+            mine, _ = listener.accept()
+            with mine:
+                ends = [(each.getpeername(), each.getsockname()) for each in (theirs, mine)]
+
+                assert [host.holds_connection(*pair) for pair in ends] == [True, False]
+                found = [socket_between(*pair) for pair in ends]
+                assert [ledger.is_free_of(each.inode) for each in found] == [False, True]
+            ours.close()
+        assert command.get(timeout=10).exit_code == 0
