@@ -100,12 +100,16 @@ def install(
         refuse_inside(service.home, "restart")  # before anything is written
     change = service.install()
     told = _told(service, change)
+    if not as_json:
+        _print_install(service, change, told)  # it stands, also when the daemon cannot be started
     if service.place.is_real:
         told |= enliven(service, change, starts=starts, restart=restart, as_json=as_json)
     if as_json:
         print_json(told)
-    else:
-        _print_install(service, change, told)
+        return
+    if told["running"]:
+        print(f"fermix: running (pid {main_pid(told['running'])}, version {told['running']['version']})")
+    _print_notes(told["notes"])
 
 
 @group.command(epilog=examples("fermix service uninstall", "sudo fermix service uninstall --system"))
@@ -187,10 +191,6 @@ def _print_install(service: Service, change: Change, told: Mapping[str, Any]) ->
     _print_differences(change.differences)
     if change.environment_file:
         print(escaped(f"  its variables: '{service.environment_file}'"))
-    running = told["running"]
-    if running:
-        print(f"fermix: running (pid {main_pid(running)}, version {running.get('version')})")
-    _print_notes(told["notes"])
 
 
 def _print_status(told: Mapping[str, Any], found: tuple[Difference, ...]) -> None:
