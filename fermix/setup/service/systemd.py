@@ -131,11 +131,12 @@ def _unit(facts: UnitFacts) -> str:
 
 def _service(facts: UnitFacts) -> str:
     program, *words = facts.command
-    command = " ".join((quoted(program), *(quoted(word, is_argument=True) for word in (*words, "run"))))
+    command = " ".join((quoted(program), *(quoted(word, is_argument=True) for word in words)))
     lines = ["[Service]", "Type=exec"]
     if facts.account is not None:
         lines += [f"User={_path(Path(facts.account.user))}", f"Group={_path(Path(facts.account.group))}"]
-    lines += [f"ExecStart={command}", f"WorkingDirectory=-{_path(facts.home)}"]
+    lines += [f'ExecStart={command} "run"', f'ExecReload={command} "reload"']
+    lines.append(f"WorkingDirectory=-{_path(facts.home)}")
     variables = {"FERMIX_HOME": str(facts.home), **facts.variables}
     lines += [f"Environment={quoted(f'{name}={value}')}" for name, value in variables.items()]
     lines += [f"EnvironmentFile=-{glob.escape(_path(facts.environment_file))}", ""]

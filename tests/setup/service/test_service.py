@@ -78,26 +78,27 @@ def test_a_second_install_changes_nothing(make_service: Make, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("changes", "name"),
+    ("changes", "names"),
     [
-        ({"command": ("/bin/cat",)}, "ExecStart="),
-        ({"version": "9.9.9"}, "# Written by fermix"),
-        ({"longest_stop_s": 300.0}, "TimeoutStopSec="),
+        ({"command": ("/bin/cat",)}, ["ExecStart=", "ExecReload="]),
+        ({"version": "9.9.9"}, ["# Written by fermix"]),
+        ({"longest_stop_s": 300.0}, ["TimeoutStopSec="]),
     ],
 )
 def test_what_this_fermix_would_write_otherwise_is_named_and_repaired(
-    make_service: Make, changes: dict[str, object], name: str
+    make_service: Make, changes: dict[str, object], names: list[str]
 ) -> None:
     make_service().install()
     service = make_service(**changes)
 
-    (found,) = service.look().differences
+    found = service.look().differences
     change = service.install()
 
-    assert found.installed is not None and found.installed.startswith(name)
-    assert found.expected is not None and found.expected.startswith(name)
-    assert found.installed != found.expected
-    assert change.unit and not change.is_new and change.differences == (found,)
+    for each, name in zip(found, names, strict=True):
+        assert each.installed is not None and each.installed.startswith(name)
+        assert each.expected is not None and each.expected.startswith(name)
+        assert each.installed != each.expected
+    assert change.unit and not change.is_new and change.differences == found
     assert service.look().is_current
 
 

@@ -54,6 +54,10 @@ def test_what_a_restart_cannot_repair_is_not_restarted_and_nothing_is_for_ever()
     assert burst * pause_s < window_s
 
 
+def test_a_reload_of_the_unit_is_the_one_that_tells_what_was_wrong() -> None:
+    assert read(USER)["Service"]["ExecReload"] == '"/opt/fermix" "reload"'
+
+
 def test_a_restart_waits_longer_than_a_start_takes_and_the_leftovers_of_the_last_life() -> None:
     assert int(read(USER)["Service"]["RestartSec"].removesuffix("s")) >= 5
 
