@@ -26,6 +26,8 @@ from fermix.secrets.keyring_process import LIMITS_S, Outcome
 from fermix.secrets.port import SIZE_LIMIT_BYTES, check_name
 
 _MARKER_BYTES = 64
+_SUPERSEDED = b"superseded"
+"""A marker of a secret whose newer value is kept elsewhere; the keyring's copy does not count."""
 _WORDS = {
     Outcome.LOCKED: "it is locked, or its question was not answered",
     Outcome.NO_KEYRING: "there is none that can be reached from here",
@@ -68,7 +70,7 @@ class KeyringSecrets:
         Raises: ConfigError when the keyring is locked, hangs or cannot be reached.
         """
         marker = self._marker(name)
-        if marker is None:
+        if marker in (None, _SUPERSEDED):
             return None
         known = self._known.get(name)
         if known is not None and known.marker == marker:
@@ -88,8 +90,9 @@ class KeyringSecrets:
     def names(self) -> list[str]:
         """Names of the secrets kept there, sorted; the keyring is not asked."""
         try:
-            return sorted(each.name for each in self._folder.iterdir() if is_secret_name(each.name))
-        except OSError:
+            marked = sorted(each.name for each in self._folder.iterdir() if is_secret_name(each.name))
+            return [name for name in marked if self._marker(name) not in (None, _SUPERSEDED)]
+        except (OSError, ConfigError):
             return []
 
     def set(self, name: str, secret: Secret) -> None:
@@ -103,18 +106,11 @@ class KeyringSecrets:
                 f"The value of secret {name!r} is empty, too long or no text. "
                 f"Expected a text of 1 to {SIZE_LIMIT_BYTES} bytes."
             )
-        path = self._folder / check_name(name)
+        check_name(name)
         outcome, said = self._ask("set", name, raw)
         if outcome is not Outcome.DONE:
             raise self._refused(name, outcome, said)
-        try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            check_private(self._folder.parent)
-            write_atomically(path, random_text.token_hex(16).encode(), mode=0o600)
-        except OSError as exc:
-            raise ConfigError(
-                f"Cannot use {path}: {exc.strerror}.", hint=f"ls -ld {shlex.quote(str(path))}"
-            ) from exc
+        self._mark(name, random_text.token_hex(16).encode())
 
     def remove(self, name: str) -> bool:
         """Forget the secret; False when it was not there.
@@ -131,6 +127,14 @@ class KeyringSecrets:
         self._known.pop(name, None)
         return True
 
+    def supersede(self, name: str) -> None:
+        """Let another store's secret of this name count; the keyring is not asked, its copy stays for now.
+
+        Raises: ConfigError.
+        """
+        if self._marker(name) is not None:
+            self._mark(name, _SUPERSEDED)
+
     def forget(self, name: str) -> None:
         """Let another store's secret of this name count; the keyring's own copy goes if it can."""
         path = self._folder / check_name(name)
@@ -139,6 +143,17 @@ class KeyringSecrets:
             self._known.pop(name, None)
             if self.can_exist():
                 self._ask("remove", name)
+
+    def _mark(self, name: str, marker: bytes) -> None:
+        path = self._folder / name
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            check_private(self._folder.parent)
+            write_atomically(path, marker, mode=0o600)
+        except OSError as exc:
+            raise ConfigError(
+                f"Cannot use {path}: {exc.strerror}.", hint=f"ls -ld {shlex.quote(str(path))}"
+            ) from exc
 
     def _marker(self, name: str) -> bytes | None:
         path = self._folder / check_name(name)

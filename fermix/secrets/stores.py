@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fermix.config.references import environment_variable, secret_name
@@ -111,6 +112,10 @@ class SecretStores:
         self._files.set(name, secret)
         if self._keyring is not None:
             self._keyring.forget(name)
+        elif (_markers(self._home) / name).exists():  # it would count again under other settings
+            from fermix.secrets.keyring_store import KeyringSecrets  # as below
+
+            KeyringSecrets(self._home, {}).supersede(name)
         return self._files.name
 
     def kept(self, name: str) -> Secret | None:
@@ -155,12 +160,17 @@ def storing(name: str) -> str:
     return f"fermix secrets set {name}"
 
 
+def _markers(home: Home) -> Path:
+    """Where the keyring's secrets have their markers; no name of a secret: those begin with a letter."""
+    return home.secrets / ".keyring"
+
+
 def _keyring(home: Home, environment: Mapping[str, str], settings: SecretSettings) -> KeyringSecrets | None:
     """The keyring; None when the owner wants none, and when there is none and nothing was ever kept."""
     if settings.store == "files":
         return None
     can_exist = environment.get("DBUS_SESSION_BUS_ADDRESS") or settings.store == "keyring"
-    if not can_exist and not (home.secrets / ".keyring").is_dir() and sys.platform != "darwin":
+    if not can_exist and not _markers(home).is_dir() and sys.platform != "darwin":
         return None
     from fermix.secrets.keyring_store import KeyringSecrets  # only where it can be: its imports cost
 

@@ -53,6 +53,19 @@ def test_setting_a_secret_again_leaves_no_older_copy_behind(desktop: Desktop) ->
     assert desktop.stores().facts() == [SecretFact("mine", "files")]
 
 
+def test_a_secret_set_in_a_file_stays_the_newest_when_the_keyring_counts_again(desktop: Desktop) -> None:
+    desktop.stores().set("mine", Secret("old"))
+    before = desktop.asked
+
+    desktop.stores("files").set("mine", Secret("new"))
+
+    assert desktop.asked == before
+    assert desktop.stores().get("mine").reveal() == "new"
+    assert desktop.stores().facts() == [SecretFact("mine", "files")]
+    desktop.stores().remove("mine")
+    assert desktop.kept == {}
+
+
 @pytest.mark.parametrize("mood", ["locked", "absent", "crash"])
 def test_without_a_usable_keyring_a_file_is_taken(desktop: Desktop, mood: str) -> None:
     desktop.mood(mood)
