@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
+from posix import fork, waitpid  # os' are gevent's where it has patched, and wait for its hub
 
 from fermix.setup.doctor.finding import Finding, Topic
 from fermix.setup.doctor.scene import Scene
@@ -19,6 +22,7 @@ PR_GET_SECCOMP = 21
 PR_GET_CHILD_SUBREAPER = 37
 CLONE_NEWUSER = 0x10000000
 """Source: linux/sched.h"""
+_CHILD_S = 2.0
 SECCOMP_ACTIONS = Path("/proc/sys/kernel/seccomp/actions_avail")
 
 
@@ -101,12 +105,21 @@ def has_user_namespaces() -> bool:
 
 
 def _succeeds_in_child(does: Callable[[], bool]) -> bool:
-    child = os.fork()
+    """False also when the child does not come to its end."""
+    child = fork()
     if child == 0:
         # Nothing but the one call: no handlers, no buffers of the parent are touched.
         os._exit(0 if does() else 1)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status) == 0
+    end_s = time.monotonic() + _CHILD_S
+    while True:
+        ended, status = waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status) == 0
+        if time.monotonic() >= end_s:
+            os.kill(child, signal.SIGKILL)
+            waitpid(child, 0)
+            return False
+        time.sleep(0.001)
 
 
 def _prctl_into_int(option: int) -> bool:

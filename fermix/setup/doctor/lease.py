@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shlex
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from fermix.setup.doctor.finding import Finding, Topic
 from fermix.setup.doctor.scene import Scene
 
 TOPIC = Topic("lease")
+_LOOKS = 5
+_LOOK_AGAIN_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,8 @@ def look(scene: Scene) -> list[Finding]:
         return [TOPIC.fail(f"'{path}' is no plain file.", f"mv {_q(path)} {_q(path)}.aside")]
     if not is_held(scene.home):
         return [TOPIC.ok("Nobody holds the lease of this home.")]
-    holder, open_in = named_holder(path), opened_by(path)
+    holder = _settled_holder(path)
+    open_in = opened_by(path)
     if holder is not None and holder.is_alive:
         return [TOPIC.ok(f"The lease is held by fermix (pid {holder.pid}, {holder.mode}).")]
     who = f"pid {holder.pid}, which is gone" if holder else "nobody who can be read from it"
@@ -57,6 +61,16 @@ def look(scene: Scene) -> list[Finding]:
             f"kill {' '.join(map(str, pids))}",
         )
     ]
+
+
+def _settled_holder(path: Path) -> Holder | None:
+    """As `named_holder`; a daemon that has just taken the lock gets a moment to write itself down."""
+    for _ in range(_LOOKS):
+        holder = named_holder(path)
+        if holder is not None and holder.is_alive:
+            break
+        time.sleep(_LOOK_AGAIN_S)
+    return holder
 
 
 def is_held(home: Home) -> bool:

@@ -56,13 +56,29 @@ def _broken(scene: Scene, wrong: Sequence[FermixError]) -> list[Finding]:
                 fix=partial(_restore, path, raw, kept),
             )
         ]
-    return [TOPIC.fail(each.message, _command(each)) for each in wrong]
+    together = _together(path, scene.problems_in(raw) if raw is not None else ())
+    return [TOPIC.fail(each.message, together.get(each.message, _command(each))) for each in wrong]
+
+
+def _together(path: Path, problems: Sequence[FermixError]) -> dict[str, str]:
+    """Message → command, for problems of which `fermix config` repairs none while there are others."""
+    if len(problems) < 2:
+        return {}
+    keys = [found[1] for each in problems if (found := _unknown_key(each))]
+    command = f"${{EDITOR:-vi}} {_q(path)}"
+    if len(keys) == len(problems):
+        command = f"fermix config unset {' '.join(keys)}"
+    return {each.message: command for each in problems}
 
 
 def _command(problem: FermixError) -> str | None:
     """The hint of an unknown key is a list to read; the command takes the key out."""
-    found = _KEY.match(problem.message) if problem.code == "setting_unknown" else None
+    found = _unknown_key(problem)
     return f"fermix config unset {found[1]}" if found else problem.hint
+
+
+def _unknown_key(problem: FermixError) -> re.Match[str] | None:
+    return _KEY.match(problem.message) if problem.code == "setting_unknown" else None
 
 
 def _emptied(scene: Scene) -> Finding | None:

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from fermix.config.decoding import decode
 from fermix.config.home import prepare_home
 from fermix.config.source import parse_source
-from fermix.daemon.sections import find_problems
+from fermix.daemon.sections import SCHEMA, find_problems
 from fermix.db import migrate
-from fermix.errors import ConfigError, FermixError
+from fermix.errors import ConfigError
 from fermix.paths import Home
 from fermix.setup.doctor.finding import Finding, State
 from fermix.setup.doctor.scene import Scene, Wanted
@@ -58,12 +59,11 @@ def make_scene(place: Home, **changes: Any) -> Scene:
     return Scene(**facts)
 
 
-def problems_in(home: Home, raw: bytes) -> list[FermixError]:
+def problems_in(home: Home, raw: bytes) -> list[ConfigError]:
     try:
-        parse_source(home.config, raw)
+        return decode(SCHEMA, parse_source(home.config, raw), user_home="/").problems
     except ConfigError as error:
         return [error]
-    return []
 
 
 @pytest.fixture

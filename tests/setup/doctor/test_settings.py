@@ -33,13 +33,32 @@ def test_good_and_missing_files_are_good(scene: SceneMaker, home: Home) -> None:
 
 
 def test_every_problem_is_a_finding(scene: SceneMaker, home: Home) -> None:
-    put(home, '[gateway]\nrunning_turn = 8\nqueue_limit = "many"\n')
+    put(home, '[gateway]\nrunning_turn = 8\nrunning_turns = "many"\n')
 
     findings = look(scene())
 
     assert [each.state for each in findings] == [State.FAIL, State.FAIL]
-    assert findings[0].hint == "fermix config unset gateway.running_turn"
+    assert [each.hint for each in findings] == [f"${{EDITOR:-vi}} {home.config}"] * 2
     assert all(each.fix is None for each in findings)
+
+
+def test_unknown_keys_are_taken_out_by_one_command(scene: SceneMaker, home: Home) -> None:
+    """One after the other would not do: what is written must be good as a whole."""
+    put(home, "[gatway]\nx = 1\n[gateway]\nrunning_turn = 8\n")
+
+    findings = look(scene())
+
+    assert {each.hint for each in findings} == {"fermix config unset gatway gateway.running_turn"}
+    assert len(findings) == 2
+
+
+def test_contradictions_have_commands_of_their_own(scene: SceneMaker, home: Home) -> None:
+    put(home, '[provider]\nname = "mine"\n[providers.mine]\n')
+
+    assert [each.hint for each in look(scene())] == [
+        "fermix config set providers.mine.base_url https://HOST/v1",
+        "fermix config set providers.mine.model MODEL",
+    ]
 
 
 def test_byte_order_mark_inside_names_file_line_and_command(scene: SceneMaker, home: Home) -> None:
