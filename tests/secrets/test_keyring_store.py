@@ -14,7 +14,6 @@ import pytest
 from fermix.errors import ConfigError, SecretMissing
 from fermix.paths import Home
 from fermix.secret import Secret
-from fermix.secrets import SecretStores
 from fermix.secrets.keyring_store import KeyringSecrets
 from fermix.secrets.stores import SecretFact
 from tests.bot import CHECKOUT
