@@ -127,9 +127,8 @@ class _FrontDesk:
         grant = self._identify(route, headers, settings, peer)
         if route.needs_token and grant is None:
             raise token_missing()
-        if grant is not None and (ends := link.ends()) and self._control.is_of_a_turn(*ends):
-            # It may have read the api-token, and would come back as the owner in person.
-            raise ToolDenied("A process that a turn has started may not use a token; it has the socket.")
+        if grant is not None:
+            self._check_source(link)
         query = _query(route, str(environ.get("QUERY_STRING", "")))
         takes_body = route.request is not None or route.takes_bytes
         if route.request is not None:
@@ -153,6 +152,17 @@ class _FrontDesk:
             link=link,
             slots=self._slots,
         )
+
+    def _check_source(self, link: Link) -> None:
+        """Raises: ToolDenied for a process of a turn: it may have read the api-token, and would come back
+        as the owner in person."""
+        try:
+            ends = link.ends()
+            is_of_a_turn = ends is not None and self._control.is_of_a_turn(*ends)
+        except OSError:  # the client reset the connection, and nobody can tell any more who it was
+            is_of_a_turn = True
+        if is_of_a_turn:
+            raise ToolDenied("A process that a turn has started may not use a token; it has the socket.")
 
     def _identify(
         self, route: Route, headers: Mapping[str, str], settings: HttpSettings, peer: Peer

@@ -19,6 +19,8 @@ class Link:
     """One request's connection; a default one stands for a client that never leaves."""
 
     sock: socket.socket | None = None
+    peer: tuple[str, int] = ("", 0)
+    """The client's address and port when it connected; a socket that was reset has forgotten them."""
     deadline: Deadline = field(default_factory=lambda: Deadline.after(3600.0))
     """By when the whole request must have come."""
     was_there: bool = True
@@ -45,14 +47,14 @@ class Link:
             return ""
 
     def ends(self) -> tuple[tuple[str, int], tuple[str, int]] | None:
-        """The client's address and port, and ours; None when unknown."""
-        try:
-            if self.sock is None:
-                return None
-            peer, own = self.sock.getpeername(), self.sock.getsockname()
-        except OSError:
+        """The client's address and port as it connected, and ours; None where there is no connection.
+
+        Raises: OSError when the connection is gone for good.
+        """
+        if self.sock is None:
             return None
-        return (peer[0], peer[1]), (own[0], own[1])
+        own = self.sock.getsockname()
+        return self.peer, (own[0], own[1])
 
     def on_sent(self, act: Callable[[], object]) -> None:
         """Do this once the answer's last byte was handed to a client that was there."""

@@ -129,7 +129,7 @@ class Serving:
         response, environ = create(
             request, client, address, listener.getsockname(), self._config, response_class=_Response
         )
-        link = Link(client, Deadline.after(self._settings().request_timeout_s))
+        link = Link(client, (address[0], address[1]), Deadline.after(self._settings().request_timeout_s))
         environ[KEY] = link
         environ["wsgi.input"] = _Input(request.body, client, self._idle, is_awaited=not asks_first)
         pieces = self._application(environ, response.start_response)
