@@ -85,7 +85,8 @@ def follow(path: Path, position: int) -> Iterator[str | None]:
                     *lines, rest = (rest + log.read()).split(b"\n")
                     yield from map(_text, lines)
                     break
-                if log.tell() > log.seek(0, 2):  # cut to zero in place
+                # Not by seeking to the end: what is written meanwhile would be passed over.
+                if log.tell() > os.fstat(log.fileno()).st_size:  # cut to zero in place
                     log.seek(0)
                 yield None
                 time.sleep(_POLL_S)

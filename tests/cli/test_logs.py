@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import select
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from fermix.cli.log_file import follow
 
 LINE = "2026-11-30T18:00:00.123Z INFO    fermix.x [42] [{turn}] : {text}\n"
 
@@ -189,6 +192,23 @@ def test_following_goes_on_after_a_rotation(fermix: Any) -> None:
         process.kill()
         process.wait(10)
         process.stdout.close()
+
+
+class Busy(type(Path())):  # type: ignore[misc]  # the class behind Path
+    """A log in which a line is written whenever somebody looks whether it was replaced."""
+
+    def stat(self, **options: Any) -> os.stat_result:
+        with self.open("a") as log:
+            log.write("late\n")
+        return super().stat(**options)
+
+
+def test_following_loses_no_line_that_is_written_while_it_looks_around(tmp_path: Path) -> None:
+    (tmp_path / "fermix.log").write_text("first\n")
+
+    lines = follow(Busy(tmp_path / "fermix.log"), 0)
+
+    assert list(itertools.islice(lines, 5)) == ["first", None, "late", None, "late"]
 
 
 def next_line(process: Any) -> str:
