@@ -6,6 +6,7 @@ import hmac
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from gevent.lock import RLock
 
@@ -52,7 +53,8 @@ class Tokens:
         self._making: Task | None = None
         self._used: dict[bytes, int] = {}
         self._next_note_ms = 0
-        self._last_trouble = ""
+        self._troubles: dict[Path, str] = {}
+        """What was last said of each file."""
 
     def prepare(self) -> None:
         """Make the local programs' token if it is not there; a disk that refuses is logged."""
@@ -63,9 +65,9 @@ class Tokens:
                     log.info("Made %s", self._local.path)
             self._local_digest()
         except OSError as error:
-            self._say(f"Cannot make {self._local.path}: {error.strerror}")
+            self._say(self._local.path, f"Cannot make {self._local.path}: {error.strerror}")
         except ConfigError as error:
-            self._say(str(error))
+            self._say(self._local.path, str(error))
 
     def find(self, presented: str, *, is_local: bool) -> Grant | None:
         """Whose token this is; None when it is nobody's that counts here.
@@ -132,7 +134,7 @@ class Tokens:
         try:
             known += [Grant(each.name, each.digest) for each in self._devices.all()]
         except ConfigError as error:
-            self._say(str(error))
+            self._say(self._devices.path, str(error))
         if is_local:
             try:
                 digest = self._local_digest()
@@ -141,7 +143,7 @@ class Tokens:
                 else:
                     known.append(Grant(LOCAL_NAME, digest))
             except ConfigError as error:
-                self._say(str(error))
+                self._say(self._local.path, str(error))
         return known
 
     def _make_soon(self) -> None:
@@ -179,8 +181,8 @@ class Tokens:
         except OwnerError as error:
             log.debug("When tokens were used is not noted: %s", error)
 
-    def _say(self, trouble: str) -> None:
+    def _say(self, path: Path, trouble: str) -> None:
         """Log what is wrong with a token file, once."""
-        if trouble != self._last_trouble:
-            self._last_trouble = trouble
+        if trouble != self._troubles.get(path):
+            self._troubles[path] = trouble
             log.error("%s", trouble)

@@ -264,6 +264,18 @@ def test_the_redactor_knows_every_token_it_has_seen(home, open_tokens):
     assert redactor.redact(f"{local} {device} {elsewhere}") == "*** *** ***"
 
 
+def test_two_files_in_trouble_are_told_once_each(home, tokens, caplog):
+    home.api_token.write_text("none")
+    home.tokens.write_text("[broken")
+    for path in (home.api_token, home.tokens):
+        path.chmod(0o600)
+
+    for _ in range(3):
+        assert tokens.find("fx_wrong", is_local=True) is None
+
+    assert [record.message.count(str(home.root)) > 0 for record in caplog.records] == [True, True]
+
+
 def test_a_home_that_is_gone_is_told(tmp_path, caplog):
     home, pool = Home(tmp_path / "gone"), ThreadPool(1)
     tokens = Tokens(home, clock=SystemClock(), pool=pool, know=lambda secret: None)
