@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from io import BytesIO
 from pathlib import Path
 
 from fermix.config.atomic import write_atomically
@@ -20,7 +21,8 @@ def forget(path: Path, digests: Collection[bytes]) -> int:
         raw = path.read_bytes()
     except FileNotFoundError:
         return 0
-    entries = list(_entries(raw.splitlines(keepends=True)))
+    # Not `splitlines`: a carriage return within a text ends no line of the file.
+    entries = list(_entries(BytesIO(raw).readlines()))
     kept = [lines for lines in entries if digest_of(_text(lines)) not in digests]
     if len(kept) < len(entries):
         write_atomically(path, b"".join(line for lines in kept for line in lines), mode=0o600)

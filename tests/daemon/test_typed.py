@@ -40,6 +40,15 @@ def test_only_whole_texts_that_were_deleted_go(history: FileHistory, deleted: st
         assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_text_with_a_carriage_return_goes_whole(tmp_path: Path) -> None:
+    history = FileHistory(str(tmp_path / "chat_history"))
+    for text in ("before\rafter", "last"):
+        history.store_string(text)
+
+    assert forget(Path(history.filename), {digest_of("before\rafter")}) == 1
+    assert list(history.load_history_strings()) == ["last"]
+
+
 def test_no_history_is_no_trouble(tmp_path: Path) -> None:
     assert forget(tmp_path / "none", {b"x"}) == 0
 
