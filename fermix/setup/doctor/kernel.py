@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import select
 import signal
-import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from posix import fork, waitpid  # os' are gevent's where it has patched, and wait for its hub
 
@@ -105,21 +106,24 @@ def has_user_namespaces() -> bool:
 
 
 def _succeeds_in_child(does: Callable[[], bool]) -> bool:
-    """False also when the child does not come to its end."""
+    """False also when the child does not come to its end. It answers through a pipe: where gevent has
+    patched, its hub may be the one that gets to know how a child ended.
+    """
+    reading, writing = os.pipe()
     child = fork()
     if child == 0:
         # Nothing but the one call: no handlers, no buffers of the parent are touched.
-        os._exit(0 if does() else 1)
-    end_s = time.monotonic() + _CHILD_S
-    while True:
-        ended, status = waitpid(child, os.WNOHANG)
-        if ended:
-            return os.waitstatus_to_exitcode(status) == 0
-        if time.monotonic() >= end_s:
+        os._exit(os.write(writing, b"1") if does() else 0)
+    os.close(writing)
+    try:
+        ready, _, _ = select.select([reading], [], [], _CHILD_S)
+        if not ready:
             os.kill(child, signal.SIGKILL)
+        return bool(ready) and os.read(reading, 1) == b"1"
+    finally:
+        os.close(reading)
+        with suppress(ChildProcessError):
             waitpid(child, 0)
-            return False
-        time.sleep(0.001)
 
 
 def _prctl_into_int(option: int) -> bool:
