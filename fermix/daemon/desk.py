@@ -200,6 +200,8 @@ def key_of(session: str) -> ConversationKey:
         raise UsageError(
             f"{session[:80]!r} is not a session name; expected 1 to {SESSION_LENGTH} printable characters."
         )
+    if session == DELETED:
+        raise UsageError(f"No session can be called {DELETED!r}: it is what deleted ones are called.")
     return ConversationKey(LOCAL, session)
 
 

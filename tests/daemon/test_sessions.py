@@ -176,6 +176,15 @@ def test_deleted_message_that_is_sent_again_is_refused_clearly(open_desk) -> Non
     assert desk.say("hello again")["text"] == "hi"
 
 
+def test_session_cannot_be_called_as_deleted_ones_are(open_desk) -> None:
+    desk = open_desk("hi")
+
+    with pytest.raises(UsageError, match="No session can be called"):
+        desk.say(session="(deleted)")
+
+    assert desk.office.rows("SELECT count(*) FROM inbox") == [(0,)]
+
+
 @pytest.mark.parametrize("standing", [GUEST_ATTENDED, OPERATOR_ATTENDED])
 def test_process_of_a_turn_never_deletes(open_desk, standing: object) -> None:
     desk = open_desk("hi")
