@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import shlex
 from pathlib import Path
 
 import click
@@ -55,7 +56,7 @@ def list_all(as_json: bool) -> None:
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
     for each in unfinished:
-        say(f"To go on: fermix models add '{one_line(each.url, 300)}' --name {each.name}")
+        say(f"To go on: fermix models add {shlex.quote(one_line(each.url, 300))} --name {each.name}")
 
 
 @group.command(

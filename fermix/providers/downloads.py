@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -79,16 +80,16 @@ class Download:
         can be of no use.
         Raises: DownloadFailed, ModelUnusable, AddressRefused, RedirectRefused, OwnerError.
         """
-        with self._store.adding(self._name) as target:
-            try:
+        try:
+            with self._store.adding(self._name) as target:
                 self._receive()
                 self._store.put(self._part, target, sha256=self._sha256, progress=self._progress)
-            except OSError as error:
-                told = explain(error, self._part)
-                if kept := self._size():
-                    told.message += f" {kept / 1_000_000:.1f} MB of the download are kept."
-                    told.hint = f"{told.hint}; to give them up: fermix models remove {self._name}"
-                raise told from error
+        except OSError as error:
+            told = explain(error, self._part)
+            if kept := self._size():
+                told.message += f" {kept / 1_000_000:.1f} MB of the download are kept."
+                told.hint = f"{told.hint}; to give them up: fermix models remove {self._name}"
+            raise told from error
         return target
 
     def _receive(self) -> None:
@@ -224,7 +225,7 @@ class Download:
     def _failed(self, message: str) -> DownloadFailed:
         return DownloadFailed(
             f"{message} {self._size() / 1_000_000:.1f} MB are kept.",
-            hint=f"To go on: fermix models add '{self._url}' --name {self._name}",
+            hint=f"To go on: fermix models add {shlex.quote(self._url)} --name {self._name}",
         )
 
 

@@ -113,10 +113,8 @@ class ModelStore:
         lock = self.folder / f".{name}.lock"
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise OwnerError(f"Another fermix is adding the model {name!r} right now.") from None
+            if not _took(descriptor, lock):
+                raise OwnerError(f"Another fermix is adding the model {name!r} right now.")
             if target.exists() or target.is_symlink():
                 raise OwnerError(
                     f"There is a model {name!r} already.",
@@ -229,6 +227,15 @@ def explain(error: OSError, path: Path) -> OwnerError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return OwnerError(f"The disk of '{path.parent}' is full.", hint=f"df -h '{path.parent}'")
     return OwnerError(f"Cannot write '{path}': {error.strerror or error}.", hint=f"ls -ld '{path.parent}'")
+
+
+def _took(descriptor: int, lock: Path) -> bool:
+    """Whether the lock is ours, and still the one of that name: whoever had it removes it at the end."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(descriptor), lock.stat())
+    except (BlockingIOError, FileNotFoundError):
+        return False
 
 
 def _cloned(descriptor: int, part: Path) -> bool:

@@ -76,7 +76,7 @@ def test_interrupted_download_goes_on_in_another_process(host: ModelHost, store:
     host.cuts = [70_000] + [0] * 10
     with pytest.raises(DownloadFailed, match=r"0\.1 MB are kept") as told:
         download(store, host.url())
-    assert f"fermix models add '{host.url()}' --name tiny" in str(told.value.hint)
+    assert f"fermix models add {host.url()} --name tiny" in str(told.value.hint)
     (waiting,) = store.unfinished()
     assert (waiting.name, waiting.size_bytes, waiting.total_bytes) == ("tiny", 70_000, len(WHOLE))
     host.cuts = []
@@ -84,6 +84,14 @@ def test_interrupted_download_goes_on_in_another_process(host: ModelHost, store:
     assert download(store, host.url()).read_bytes() == WHOLE
     assert host.asked[-1][1] == "bytes=70000-"
     assert left(store) == ["tiny.gguf"]
+
+
+def test_folder_that_takes_nothing_is_told(host: ModelHost, store: ModelStore) -> None:
+    (store.folder / ".tiny.lock").mkdir()
+
+    with pytest.raises(OwnerError, match="Cannot write"):
+        download(store, host.url())
+    assert host.asked == []
 
 
 def test_download_that_was_whole_already_is_only_looked_at(host: ModelHost, store: ModelStore) -> None:

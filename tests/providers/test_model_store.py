@@ -10,7 +10,7 @@ import pytest
 from fermix.errors import FermixError, ModelUnknown, ModelUnusable, OwnerError
 from fermix.paths import Home
 from fermix.providers.gguf import check_whole
-from fermix.providers.model_store import ModelStore
+from fermix.providers.model_store import ModelStore, _took
 from tests.providers.model_host import model_bytes
 
 WHOLE = model_bytes()
@@ -88,6 +88,17 @@ def test_model_that_is_there_is_not_replaced(store: ModelStore, tmp_path: Path) 
     add(store, source)
     with pytest.raises(OwnerError, match="There is a model 'tiny' already"):
         add(store, source)
+
+
+def test_lock_that_its_holder_has_removed_is_nobodys(tmp_path: Path) -> None:
+    lock = tmp_path / ".tiny.lock"
+    with lock.open("w") as late:
+        lock.unlink()
+        assert not _took(late.fileno(), lock)
+
+        with lock.open("w") as newer:
+            assert not _took(late.fileno(), lock)
+            assert _took(newer.fileno(), lock)
 
 
 def test_link_is_removed_and_what_it_leads_to_stays(store: ModelStore, tmp_path: Path) -> None:
