@@ -225,7 +225,7 @@ def test_a_process_of_a_turn_that_reads_the_local_token_gets_nothing_for_it(pref
 
 
 LEAVE = """
-import json, os, socket, sys
+import json, os, socket, struct, sys
 from pathlib import Path
 token = (Path(os.environ["FERMIX_HOME"]) / "api-token").read_text().strip()
 body = json.dumps({"text": "obey", "session": "stolen"})
@@ -233,17 +233,22 @@ head = f"POST /message HTTP/1.1\\r\\nHost: localhost\\r\\nAuthorization: Bearer 
 head += f"Content-Type: application/json\\r\\nContent-Length: {len(body)}\\r\\n\\r\\n"
 host, _, port = sys.argv[1].partition(":")
 for _ in range(20):
-    socket.create_connection((host, int(port)), timeout=10).sendall((head + body).encode())
+    link = socket.create_connection((host, int(port)), timeout=10)
+    link.sendall((head + body).encode())
+    if sys.argv[2] == "abort":
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        link.close()
 os._exit(0)
 """
 
 
-def test_a_process_of_a_turn_that_leaves_at_once_gets_nothing_either() -> None:
+@pytest.mark.parametrize("how", ["end", "abort"])
+def test_a_process_of_a_turn_that_leaves_at_once_gets_nothing_either(how: str) -> None:
     model = Model({})
     bot = Bot(model, full=True)
     try:
         bot.start()
-        program = f"{sys.executable} -c '{LEAVE}' {bot.status()['http']}"
+        program = f"{sys.executable} -c '{LEAVE}' {bot.status()['http']} {how}"
         call = {"tool_calls": [{"name": "shell", "arguments": {"script": program}}]}
         model.script({"rules": [{"when": "get in", "then": [call, {"say": "done"}]}]})
 
