@@ -76,10 +76,11 @@ def described(status: dict[str, Any]) -> list[str]:
     state = {"ready": "running", None: "running"}.get(status.get("state"), str(status.get("state")))
     up = duration(int(status.get("uptime_ms") or 0))
     lines = [f"fermix: {state} (pid {main_pid(status)}, version {status.get('version')}, up {up})"]
+    scheme = "https" if status.get("https") else "http"
     facts = {
         "home": status.get("home"),
         "mode": "private, leaves when idle" if status.get("mode") == "private" else None,
-        "http": f"http://{status['http']}" if status.get("http") else None,
+        "http": f"{scheme}://{status['http']}" if status.get("http") else None,
         "unit": _service(status.get("service")),
         "model": _model(status.get("provider")),
         "turns": _turns(status.get("turns")),

@@ -178,6 +178,7 @@ class Runtime:
             "state": self._health_state().value,
             "mode": self._placement.mode.value,
             "http": self._placement.http,
+            "https": bool(self._placement.http and self._live.now.http.tls_certificate),
             "home": str(self._placement.home.root),
             "turns": {
                 "running": queue.running if queue is not None else 0,

@@ -24,6 +24,15 @@ def test_status_tells_how_the_daemon_is(fermix: Any, daemon: Any) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize(("is_https", "scheme"), [(False, "http"), (True, "https")])
+def test_status_names_the_address_as_a_browser_takes_it(
+    fermix: Any, daemon: Any, is_https: bool, scheme: str
+) -> None:
+    daemon.on["status"] = lambda request: request.result(**status(https=is_https))
+
+    assert f"  http   {scheme}://127.0.0.1:4030\n" in fermix("status").stdout
+
+
 def test_status_says_what_is_not_well(fermix: Any, daemon: Any) -> None:
     checks = [
         {"name": "database", "is_ok": False, "detail": "No room left on the disk."},

@@ -345,6 +345,7 @@ def test_a_daemon_serves_https_where_others_reach_it(tmp_path: Path) -> None:
 
         assert (status, answer["text"]) == (200, "You said: hi")
         assert last[1] == "done"
+        assert bot.status()["https"] is True
         phone.tls = None
         with pytest.raises((OSError, FermixError)):
             phone.ask("GET", "/sessions")
