@@ -67,6 +67,9 @@ def _edits(decision: Decision, present: Present, table: Table, secret: str) -> l
             edits.append(Edit((*path, "api_key"), f"@secret:{secret}"))
         if not decision.takes_tools:
             edits.append(Edit((*path, "takes_tools"), False))
+        elif _is_another(decision, table):
+            # What an earlier setup or its owner said was about another model.
+            edits.append(Edit((*path, "takes_tools"), None))
     if is_own or present.provider is not None:
         edits.append(Edit(("provider", "name"), decision.provider))
     if present.model is not None and (is_own or present.provider != LOCAL):
@@ -77,6 +80,12 @@ def _edits(decision: Decision, present: Present, table: Table, secret: str) -> l
     if decision.owner_name != present.owner_name:
         edits.append(Edit(("agent", "owner_name"), decision.owner_name))
     return edits
+
+
+def _is_another(decision: Decision, table: Table) -> bool:
+    """Whether a model was tried, and took tools, that is not the table's."""
+    was_tried = decision.tried is not None and decision.tried.is_good
+    return was_tried and (decision.base_url, decision.model) != (table.base_url, table.model)
 
 
 def _stands(source: Source, edit: Edit) -> bool:

@@ -15,7 +15,7 @@ from fermix.paths import Home
 from fermix.secret import Secret
 from fermix.secrets import SecretStores
 from fermix.setup.wizard.commit import Written, commit
-from fermix.setup.wizard.port import Decision, Present, Table
+from fermix.setup.wizard.port import Decision, Present, Table, Tried
 
 HAND_WRITTEN = """\
 # My fermix. Order and comments are mine.
@@ -158,6 +158,28 @@ def test_a_model_without_tools_is_not_offered_any(tmp_path: Path) -> None:
     house.commit(Decision(provider="ollama", base_url="http://h/v1", model="m", takes_tools=False))
 
     assert load_settings(house.home, {"HOME": "/"}).providers["ollama"].takes_tools is False
+
+
+def test_another_model_that_takes_tools_is_offered_them_again(tmp_path: Path) -> None:
+    small = Decision(provider="ollama", base_url="http://h/v1", model="small", takes_tools=False)
+    House(tmp_path, None).commit(small)
+    big = Decision(
+        provider="ollama", base_url="http://h/v1", model="big", tried=Tried(status="ok", message="")
+    )
+
+    House(tmp_path, None).commit(big)
+
+    settings = load_settings(Home(tmp_path), {"HOME": "/"}).providers["ollama"]
+    assert (settings.model, settings.takes_tools) == ("big", True)
+
+
+def test_the_owners_word_that_a_model_takes_no_tools_stays(tmp_path: Path) -> None:
+    text = '[providers.box]\nbase_url = "http://b/v1"\nmodel = "m"\ntakes_tools = false\n'
+    same = Decision(provider="box", base_url="http://b/v1", model="m", tried=Tried(status="ok", message=""))
+
+    House(tmp_path, text).commit(same)
+
+    assert load_settings(Home(tmp_path), {"HOME": "/"}).providers["box"].takes_tools is False
 
 
 def test_a_file_that_someone_changed_meanwhile_is_left_and_the_old_key_stays(tmp_path: Path) -> None:
