@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
-import select
-import signal
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from posix import fork, waitpid  # os' are gevent's where it has patched, and wait for its hub
 
+from fermix.process.trial import succeeds_in_child
 from fermix.setup.doctor.finding import Finding, Topic
 from fermix.setup.doctor.scene import Scene
 
@@ -23,7 +19,6 @@ PR_GET_SECCOMP = 21
 PR_GET_CHILD_SUBREAPER = 37
 CLONE_NEWUSER = 0x10000000
 """Source: linux/sched.h"""
-_CHILD_S = 2.0
 SECCOMP_ACTIONS = Path("/proc/sys/kernel/seccomp/actions_avail")
 
 
@@ -102,28 +97,7 @@ def has_pidfd() -> bool:
 def has_user_namespaces() -> bool:
     """Whether an ordinary process may make one: tried in a child, since many settings can forbid it."""
     libc = _libc()
-    return _succeeds_in_child(lambda: int(libc.unshare(CLONE_NEWUSER)) == 0)
-
-
-def _succeeds_in_child(does: Callable[[], bool]) -> bool:
-    """False also when the child does not come to its end. It answers through a pipe: where gevent has
-    patched, its hub may be the one that gets to know how a child ended.
-    """
-    reading, writing = os.pipe()
-    child = fork()
-    if child == 0:
-        # Nothing but the one call: no handlers, no buffers of the parent are touched.
-        os._exit(os.write(writing, b"1") if does() else 0)
-    os.close(writing)
-    try:
-        ready, _, _ = select.select([reading], [], [], _CHILD_S)
-        if not ready:
-            os.kill(child, signal.SIGKILL)
-        return bool(ready) and os.read(reading, 1) == b"1"
-    finally:
-        os.close(reading)
-        with suppress(ChildProcessError):
-            waitpid(child, 0)
+    return succeeds_in_child(lambda: int(libc.unshare(CLONE_NEWUSER)) == 0)
 
 
 def _prctl_into_int(option: int) -> bool:

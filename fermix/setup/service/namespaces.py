@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from pathlib import Path
+
+from fermix.process.trial import succeeds_in_child
 
 _NEW_USER, _NEW_MOUNTS = 0x10000000, 0x00020000
 _RECURSIVE_SLAVE = 0x4000 | 0x80000
@@ -28,9 +29,10 @@ def reason_against(ssh_folder: Path = SSH_FOLDER) -> str | None:
 
 def _can_make_namespace() -> bool:
     libc = ctypes.CDLL(None, use_errno=True)
-    pid = os.fork()
-    if pid == 0:
-        made = libc.unshare(_NEW_USER | _NEW_MOUNTS) == 0
+
+    def make() -> bool:
+        made = int(libc.unshare(_NEW_USER | _NEW_MOUNTS)) == 0
         # AppArmor lets the namespace be made and gives no rights in it; only the mount shows that.
-        os._exit(0 if made and libc.mount(b"none", b"/", None, _RECURSIVE_SLAVE, None) == 0 else 1)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        return made and int(libc.mount(b"none", b"/", None, _RECURSIVE_SLAVE, None)) == 0
+
+    return succeeds_in_child(make)

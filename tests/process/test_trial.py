@@ -1,0 +1,20 @@
+"""What is tried in a child leaves this process as it is."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from fermix.process.trial import succeeds_in_child
+
+
+def test_the_answer_of_the_child_comes_back_and_its_changes_do_not() -> None:
+    here = os.getcwd()
+
+    assert succeeds_in_child(lambda: os.chdir("/") is None and os.getcwd() == "/")
+    assert not succeeds_in_child(lambda: False)
+    assert os.getcwd() == here
+
+
+def test_a_child_that_does_not_end_counts_as_failed() -> None:
+    assert not succeeds_in_child(lambda: time.sleep(60) is None)
