@@ -8,7 +8,7 @@ import shlex
 import sqlite3
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 
@@ -19,11 +19,14 @@ from fermix.cli.doctor import Ticking, scene_of, summary
 from fermix.cli.log_file import last_lines, tail_position
 from fermix.cli.options import examples, json_option, own_home, print_json
 from fermix.cli.terminal import escaped
-from fermix.daemon.sections import user_home
+from fermix.config.edits import Edit, edited
+from fermix.config.source import parse_source
+from fermix.daemon.sections import SCHEMA, user_home
+from fermix.errors import ConfigError, SettingUnknown
 from fermix.paths import Home
 from fermix.setup.doctor.bundle import known_secrets, members, said_lately, write
 from fermix.setup.doctor.checks import examine
-from fermix.setup.doctor.masking import Mask
+from fermix.setup.doctor.masking import MASK, Mask
 from fermix.setup.doctor.scene import Scene
 from fermix.setup.doctor.service import unit_texts
 
@@ -89,11 +92,36 @@ def _examined(scene: Scene) -> dict[str, object]:
 
 
 def _config(home: Home) -> str:
+    """The file, without what stands at keys that fermix does not know: it may be anything."""
     try:
         with home.config.open("rb") as file:
-            return file.read(CONFIG_BYTES).decode("utf-8", "backslashreplace")
+            raw = file.read(CONFIG_BYTES)
+        source = parse_source(home.config, raw)
     except OSError as error:
         return f"# {error.strerror}\n"
+    except ConfigError:  # no keys can be told in it
+        return raw.decode("utf-8", "backslashreplace")
+    try:
+        edits = [Edit(path, MASK) for path in _unknown(source.document)]
+        return edited(source, edits).decode("utf-8")
+    except ConfigError as error:
+        return f"# Left out, since it has unknown keys: {error.message}\n"
+
+
+def _unknown(table: Mapping[str, object], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Where values stand that no setting is."""
+    for name, value in table.items():
+        path = (*above, name)
+        try:
+            is_known = SCHEMA.locate(".".join(path)).path == path
+        except SettingUnknown:
+            is_known = False
+        if is_known:
+            continue
+        if isinstance(value, dict):
+            yield from _unknown(value, path)
+        else:
+            yield path
 
 
 def _log_end(home: Home) -> str:

@@ -238,3 +238,24 @@ def test_nothing_that_was_said_is_in_it(fermix: Any) -> None:
     assert "gardening-words-here" in said.stdout, said
     assert "DEBUG" in texts["fermix.log"]
     assert [name for name, text in texts.items() if "gardening" in text] == []
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ('[mystery]\nvalue = "hunter2"\n', '[mystery]\nvalue = "***"\n'),
+        ('colour = "abc"\n[http]\nport = 1\n', 'colour = "***"\n[http]\nport = 1\n'),
+        ('[[boxes]]\nname = "abc"\n', None),
+        ('[providers.box]\nmodel = "m"  # mine\npin = 1234\n', None),
+        ('"http.port" = 7391\n', '"http.port" = "***"\n'),
+    ],
+)
+def test_what_stands_at_unknown_keys_is_masked(fermix: Any, written: str, shown: str | None) -> None:
+    fermix.home.mkdir(mode=0o700)
+    put(fermix.home / "config.toml", written)
+
+    text = reported(fermix)["config.toml"]
+
+    assert shown is None or text == shown
+    assert all(value not in text for value in ("abc", "hunter2", "1234", "7391"))
+    assert "model" not in written or 'model = "m"  # mine' in text
