@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from fermix.cli.gone import wait_until_gone
 from fermix.cli.launch import COMES_AND_GOES, START_TIMEOUT_S, Start, launch, wait_until_ready
 from fermix.cli.options import examples, json_option, own_home, print_json
 from fermix.cli.status_report import main_pid, service_facts
@@ -27,12 +28,10 @@ from fermix.errors import (
 )
 from fermix.ipc.client import Connection, open_connection
 from fermix.paths import Home
-from fermix.process.proc import look
 from fermix.setup.service.manager import UnitState
 
 STOP_TIMEOUT_S = 60.0
 _ANSWER_TIMEOUT_S = 5.0
-_PAUSE_S = 0.05
 
 timeout_option = click.option(
     "--timeout",
@@ -135,7 +134,7 @@ def _end_private(home: Home, waiting: Waiting) -> None:
     with open_connection(home.socket) as connection:
         connection.call("stop", {"only_private": True}, _ANSWER_TIMEOUT_S)
         pid = connection.peer_pid()
-    _wait_until_gone(pid, time.monotonic() + STOP_TIMEOUT_S, waiting)
+    wait_until_gone(pid, STOP_TIMEOUT_S, tick=waiting.tick)
 
 
 def bring_down(
@@ -162,7 +161,7 @@ def bring_down(
     if pid is None:
         return None
     with Waiting("stopping fermix", is_silent=as_json) as waiting:
-        if _wait_until_gone(pid, deadline, waiting):
+        if wait_until_gone(pid, deadline - time.monotonic(), tick=waiting.tick):
             return pid
         if not force:
             told = OwnerError(
@@ -175,7 +174,7 @@ def bring_down(
         if not as_json:
             say(f"fermix: still running after {timeout_s:.3g} s, killing it (pid {pid})")
         os.kill(pid, signal.SIGKILL)
-        _wait_until_gone(pid, time.monotonic() + _ANSWER_TIMEOUT_S, waiting)
+        wait_until_gone(pid, _ANSWER_TIMEOUT_S, tick=waiting.tick)
     return pid
 
 
@@ -214,22 +213,6 @@ def _ask_to_stop(connection: Connection, pid: int, as_json: bool) -> None:
         if not as_json:
             say(f"fermix: the daemon does not answer, sending SIGTERM to its supervisor (pid {pid})")
         os.kill(pid, signal.SIGTERM)
-
-
-def _wait_until_gone(pid: int, deadline: float, waiting: Waiting) -> bool:
-    """Whether the process ended before `deadline`."""
-    while _is_alive(pid):
-        if time.monotonic() >= deadline:
-            return False
-        waiting.tick()
-        time.sleep(_PAUSE_S)
-    return True
-
-
-def _is_alive(pid: int) -> bool:
-    """Whether a process runs; one that ended and was not yet collected by its parent does not."""
-    found = look(pid)
-    return found is not None and not found.is_zombie
 
 
 def print_running(home: Home, status: dict[str, Any], word: str, as_json: bool) -> None:

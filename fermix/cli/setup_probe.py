@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from fermix.cli.door import Door
+from fermix.cli.gone import wait_until_gone
 from fermix.cli.waiting import Waiting
 from fermix.errors import DaemonLost, DeadlineExceeded, FermixError, NotRunning
 from fermix.ipc.client import Connection, Result, open_connection
 from fermix.paths import Home
-from fermix.process.proc import look
 from fermix.setup.wizard.port import Attempt, Tried
 
 _PROBE_TIMEOUT_S = 45.0
@@ -67,9 +67,7 @@ class ProbeDoor:
         with contextlib.suppress(FermixError), open_connection(Home(scratch).socket) as connection:
             pid = connection.peer_pid()
             connection.call("stop", {"only_private": True}, _STOP_S)
-            end = time.monotonic() + _STOP_S
-            while time.monotonic() < end and (found := look(pid)) and not found.is_zombie:
-                time.sleep(0.02)
+            wait_until_gone(pid, _STOP_S)
         shutil.rmtree(scratch, ignore_errors=True)
 
     def _running(self, params: dict[str, Any], waiting: Waiting) -> dict[str, Any] | None:
