@@ -21,6 +21,7 @@ from fermix.daemon.sections import SCHEMA, Settings, load_settings
 from fermix.errors import OwnerError, UsageError
 from fermix.providers.catalog import BUILT_IN, ModelFact, list_models, local_models
 from fermix.providers.model_store import ModelStore, Unfinished, explain, unknown
+from fermix.providers.settings import LOCAL
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SHA256 = re.compile(r"[0-9A-Fa-f]{64}")
@@ -126,11 +127,11 @@ def use(name: str, as_json: bool) -> None:
     settings = load_settings(home, os.environ)
     files = local_models(home, os.environ)
     if name in files:
-        provider, model = "local", name
-    elif name == "local" or name in settings.providers:
+        provider, model = LOCAL, name
+    elif name == LOCAL or name in settings.providers:
         provider, model = name, None
     else:
-        raise unknown(name, [*files, *settings.providers, "local"])
+        raise unknown(name, [*files, *settings.providers, LOCAL])
     prepare_home(home)
     apply_edits([Edit(("provider", "name"), provider), Edit(("provider", "model"), model)])
     if as_json:
@@ -172,7 +173,7 @@ def _copy(
 
 
 def _is_in_use(settings: Settings, name: str) -> bool:
-    return settings.provider.name == "local" and settings.provider.model == name
+    return settings.provider.name == LOCAL and settings.provider.model == name
 
 
 def _row(fact: ModelFact) -> tuple[str, ...]:

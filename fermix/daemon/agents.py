@@ -16,13 +16,13 @@ from fermix.daemon.sections import Settings
 from fermix.errors import FermixError
 from fermix.providers.build import build
 from fermix.providers.port import Provider
+from fermix.providers.settings import LOCAL
 from fermix.providers.vendors.vendor import Parts
 from fermix.secret import Secret
 from fermix.secrets import SecretStores
 
 log = logging.getLogger(__name__)
 
-LOCAL_NAME = "local"
 MARGIN_S = 60.0
 """How much longer than a turn may run a provider waits for its last one."""
 
@@ -104,7 +104,7 @@ class Agents:
 def _answering(settings: Settings) -> tuple[object, ...]:
     """The settings that the provider in force is made from."""
     name = settings.provider.name
-    return settings.provider, settings.providers.get(name), name == LOCAL_NAME and settings.local_model
+    return settings.provider, settings.providers.get(name), name == LOCAL and settings.local_model
 
 
 def _look_for_key(settings: Settings, stores: SecretStores) -> None:

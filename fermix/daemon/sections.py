@@ -20,7 +20,7 @@ from fermix.gateway.settings import GatewaySettings
 from fermix.ipc.settings import ControlSettings
 from fermix.paths import Home
 from fermix.process.settings import CommandSettings
-from fermix.providers.settings import LocalModelSettings, NamedProviderSettings, ProviderSettings
+from fermix.providers.settings import LOCAL, LocalModelSettings, NamedProviderSettings, ProviderSettings
 from fermix.secrets import SecretStores
 from fermix.secrets.settings import SecretSettings
 from fermix.telemetry.settings import LogSettings
@@ -121,7 +121,7 @@ def _settings(decoded: Decoded) -> Settings:
 def _contradictions(decoded: Decoded) -> Iterator[ConfigError]:
     """Settings that are good by themselves and not together: set one after the other, they may pass by."""
     chosen, named = decoded.one(ProviderSettings), decoded.named(NamedProviderSettings)
-    name, known = chosen.name, ["local", *named]
+    name, known = chosen.name, [LOCAL, *named]
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         answer = f"Did you mean {near[0]!r}?" if near else f"Available: {', '.join(known)}."
@@ -129,7 +129,7 @@ def _contradictions(decoded: Decoded) -> Iterator[ConfigError]:
             f"'provider.name' is {name!r}, but there is no [providers.{name}]. {answer}",
             hint=f"fermix config set providers.{name}.base_url https://HOST/v1",
         )
-    elif name != "local":
+    elif name != LOCAL:
         if not named[name].base_url:
             yield SettingInvalid(
                 f"The provider {name!r} has no address.",

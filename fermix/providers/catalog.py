@@ -11,7 +11,7 @@ from typing import Protocol
 from fermix.errors import FermixError
 from fermix.paths import Home
 from fermix.providers.local_files import find, is_available
-from fermix.providers.settings import NamedProviderSettings, ProviderSettings
+from fermix.providers.settings import LOCAL, NamedProviderSettings, ProviderSettings
 
 BUILT_IN = "smollm2-135m-instruct"
 """The model that comes with fermix."""
@@ -49,15 +49,15 @@ def list_models(settings: ModelSettings, home: Home, environment: Mapping[str, s
     facts = [
         ModelFact(
             name=name,
-            provider="local",
+            provider=LOCAL,
             where=str(path) if path else "inside fermix",
             size_bytes=path.stat().st_size if path else None,
-            in_use=chosen.name == "local" and name == wanted,
+            in_use=chosen.name == LOCAL and name == wanted,
         )
         for name, path in files.items()
     ]
     for name, table in sorted(settings.providers.items()):
-        if name == "local":
+        if name == LOCAL:
             continue
         in_use = chosen.name == name
         model = (chosen.model if in_use else None) or table.model

@@ -8,6 +8,9 @@ from fermix.config import section, setting
 from fermix.errors import AddressRefused
 from fermix.net.address import parse_base
 
+LOCAL = "local"
+"""The provider that needs no table: a model on this machine."""
+
 
 def _refused_base(url: str | None) -> str | None:
     """What was expected instead of `url`; None when it is a good base."""
@@ -25,7 +28,7 @@ def _refused_base(url: str | None) -> str | None:
 class ProviderSettings:
     """Which model answers."""
 
-    name: str = setting("local", "Who answers: `local`, or the NAME of a [providers.NAME] table.")
+    name: str = setting(LOCAL, "Who answers: `local`, or the NAME of a [providers.NAME] table.")
     model: str | None = setting(None, "Model to ask; counts before the one in [providers.NAME].")
 
 

@@ -22,11 +22,11 @@ from fermix.providers.probe import (
     probe,
     probe_running,
 )
+from fermix.providers.settings import LOCAL
 from fermix.secret import Secret
 from fermix.secrets import Redactor
 from fermix.tasks import Cancel, Deadline
 
-LOCAL_NAME = "local"
 Name = Annotated[str, msgspec.Meta(max_length=500)]
 
 
@@ -103,7 +103,7 @@ class ProviderMethods:
         settings = self._settings()
         name = settings.provider.name
         table = settings.providers.get(name)
-        if name == LOCAL_NAME or table is None:
+        if name == LOCAL or table is None:
             return None
         try:
             key = self._secret(table.api_key) if table.api_key else None

@@ -10,9 +10,9 @@ from fermix.config.references import secret_name
 from fermix.config.source import Source
 from fermix.config.writer import ConfigWriter
 from fermix.errors import FermixError
+from fermix.providers.settings import LOCAL
 from fermix.secrets import SecretStores
 from fermix.setup.wizard.port import Decision, Present, Table
-from fermix.setup.wizard.vendors import LOCAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 
 from fermix.config.references import NAME_EXPECTED, is_secret_name
 from fermix.errors import OwnerError, UsageError
+from fermix.providers.settings import LOCAL
 from fermix.secret import Secret
 from fermix.setup.wizard.port import Asker, Attempt, Decision, Given, Present, Probe, Table, Tried
-from fermix.setup.wizard.vendors import LOCAL, OLLAMA, OTHER, OTHER_TABLE, VENDORS, Vendor, vendor_named
+from fermix.setup.wizard.vendors import OLLAMA, OTHER, OTHER_TABLE, VENDORS, Vendor, vendor_named
 
 ANOTHER_KEY = "Another key"
 ANOTHER_ADDRESS = "Another address"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-LOCAL = "local"
+from fermix.providers.settings import LOCAL
+
 OLLAMA = "ollama"
 OTHER = "other"
 OTHER_TABLE = "mine"
