@@ -223,6 +223,10 @@ _ENTRIES = f"""
     FROM inbox
     WHERE {_WHERE} AND rowid <= ? ORDER BY rowid
 """
+_FILES_OF_OTHERS = f"""
+    SELECT json_extract(file.value, '$.path') FROM inbox, json_each(inbox.body, '$.attachments') AS file
+    WHERE NOT ({_WHERE} AND inbox.rowid <= ?)
+"""
 _DELETE_REPLIES = f"""
     DELETE FROM outbox WHERE turn_id IN (SELECT turn_id FROM inbox WHERE {_WHERE} AND rowid <= ?)
 """
@@ -256,6 +260,10 @@ def _find(connection: Connection, key: ConversationKey, last_row: int) -> _Found
             found.typed.add(digest_of(text))
         if body is not None:
             found.files += [each.path for each in msgspec.json.decode(body, type=_Body).attachments]
+    if found.files:  # one upload may have been sent in several sessions
+        rows = connection.native.execute(_FILES_OF_OTHERS, (*where, last_row))
+        shared = {path for (path,) in rows} & {*found.files}
+        found.files = [path for path in dict.fromkeys(found.files) if path not in shared]
     return found
 
 

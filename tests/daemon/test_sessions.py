@@ -142,6 +142,19 @@ def test_deletion_takes_the_files_of_the_session_along(open_desk) -> None:
     assert names(desk) == ["b"]
 
 
+def test_deletion_leaves_a_file_that_was_sent_in_another_session_too(open_desk) -> None:
+    desk = open_desk("hi")
+    sent = {"blob_id": desk.upload(b"plan"), "name": "a.txt"}
+    desk.say("look", attachments=[sent])
+    desk.say("look", session="b", attachments=[sent])
+    path = desk.home.workspace / "attachments" / sent["blob_id"] / "a.txt"
+
+    assert desk.ask("sessions.delete", session="main")["files"] == 0
+    assert path.read_bytes() == b"plan"
+    assert desk.ask("sessions.delete", session="b")["files"] == 1
+    assert not path.exists()
+
+
 def test_files_are_removed_by_the_next_life_when_this_one_was_killed(open_desk) -> None:
     desk = open_desk("hi")
     blob_id = desk.upload(b"secret")
