@@ -14,9 +14,8 @@ from fermix.conversations.export import (
     message_facts,
     message_markdown,
 )
-from fermix.errors import UsageError
+from fermix.errors import FermixError, UsageError
 from fermix.messages import UserMessage
-from fermix.web.port import DeskPort
 from fermix.web.routes import JSON, Call, Route, Stream
 from fermix.web.schema import Title
 from fermix.web.turns import Cancelled
@@ -134,11 +133,10 @@ def _change(call: Call) -> object:
 
 
 def _export(call: Call) -> object:
-    desk, name = call.desk(), call.path["name"]
-    first = desk.export(name, 0, PAGE_MESSAGES)
+    first = call.desk().export(call.path["name"], 0, PAGE_MESSAGES)
     if call.query.format == "markdown":
-        return Stream(_markdown(desk, name, first), media_type=MARKDOWN)
-    return Stream(_json(desk, name, first), media_type=JSON)
+        return Stream(_markdown(call, first), media_type=MARKDOWN)
+    return Stream(_json(call, first), media_type=JSON)
 
 
 def _delete(call: Call) -> object:
@@ -164,30 +162,34 @@ def _session(summary: ConversationSummary) -> Session:
     )
 
 
-def _pages(desk: DeskPort, name: str, first: ExportPage) -> Iterator[ExportPage]:
-    """Every page. Raises: ConnectionAbortedError when the session was deleted meanwhile: what was sent so
-    far must not look whole."""
-    page = first
+def _pages(call: Call, first: ExportPage) -> Iterator[ExportPage]:
+    """Every page. Raises: ConnectionAbortedError when the session was deleted meanwhile, or the token taken
+    back: what was sent so far must not look whole."""
+    page, name = first, call.path["name"]
     while True:
         if page.summary.conversation.id != first.summary.conversation.id:
             raise ConnectionAbortedError(f"the session {name!r} was deleted while it was exported")
         yield page
         if page.next_position is None:
             return
-        page = desk.export(name, page.next_position, PAGE_MESSAGES)
+        try:
+            call.check()
+            page = call.desk().export(name, page.next_position, PAGE_MESSAGES)
+        except FermixError as error:
+            raise ConnectionAbortedError(error.message) from error
 
 
-def _markdown(desk: DeskPort, name: str, first: ExportPage) -> Iterator[bytes]:
+def _markdown(call: Call, first: ExportPage) -> Iterator[bytes]:
     yield conversation_markdown(first.summary.conversation).encode()
-    for page in _pages(desk, name, first):
+    for page in _pages(call, first):
         yield "".join(map(message_markdown, page.messages)).encode()
 
 
-def _json(desk: DeskPort, name: str, first: ExportPage) -> Iterator[bytes]:
+def _json(call: Call, first: ExportPage) -> Iterator[bytes]:
     head = msgspec.json.encode(conversation_facts(first.summary.conversation))
     yield head[:-1] + b',"messages":['
     between = b""
-    for page in _pages(desk, name, first):
+    for page in _pages(call, first):
         told = [msgspec.json.encode(message_facts(stored)) for stored in page.messages]
         if told:
             yield between + b",".join(told)
