@@ -13,7 +13,7 @@ from fermix.capabilities.invoke import invoke
 from fermix.capabilities.registry import Registry
 from fermix.daemon.reload import Commit, LiveSettings
 from fermix.daemon.sections import Settings
-from fermix.errors import FermixError
+from fermix.errors import FermixError, SecretMissing
 from fermix.providers.build import build
 from fermix.providers.port import Provider
 from fermix.providers.settings import LOCAL
@@ -61,7 +61,7 @@ class Agents:
         """A step of a reload: everything that may fail is made here, and taken by the commit.
 
         A provider whose settings are the same stays; turns that run keep what they began with. Secrets
-        are looked up anew in any case, since stores may remember what has changed behind their backs.
+        are looked up anew where they can be, since stores may remember what has changed behind their backs.
         Raises: ProviderError, or why the key of a changed provider cannot be had.
         """
         before, agent = self._live.now, self.present.agent
@@ -72,7 +72,11 @@ class Agents:
         except FermixError as error:
             if is_other:
                 raise
-            log.warning("Provider %s goes on without its key: %s", self.provider.name, error)
+            if isinstance(error, SecretMissing) or settings.secrets != before.secrets:
+                log.warning("Provider %s goes on without its key: %s", self.provider.name, error)
+            else:  # a keyring may be locked by now; what the present stores remember of it still counts
+                stores = self._stores
+                log.warning("Secrets are not looked up anew: %s", error)
         if is_other:
             agent = self._agent(settings, self._provider(settings))
         elif settings.agent != before.agent:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,10 @@ from fermix.daemon.parts import WorkerParts
 from fermix.daemon.reload import LiveSettings
 from fermix.daemon.sections import load_settings
 from fermix.paths import Home
+from fermix.secret import Secret
+from fermix.secrets import SecretStores
 from fermix.telemetry.lines import set_redaction
+from tests.secrets.conftest import FAKE
 
 PROVIDERS = """
 [provider]
@@ -47,7 +51,7 @@ class Daemon:
         listener.listen(8)
         self.listener = listener
         self.reached_arbiter = 0
-        environment = {"HOME": str(self.root), "PATH": os.environ["PATH"]}
+        self.environment = environment = {"HOME": str(self.root), "PATH": os.environ["PATH"]}
         self.live = LiveSettings(load_settings(self.home, environment))
         placement = Placement(
             self.live, self.home, listener, None, Mode.FULL, environment, on_reload=self._reloaded
@@ -175,3 +179,25 @@ def test_only_a_client_that_asks_has_the_arbiter_told(daemon: Daemon) -> None:
     daemon.runtime._reload_everywhere()
 
     assert daemon.reached_arbiter == before + 1
+
+
+def test_a_keyring_that_is_locked_by_now_takes_no_key_from_a_provider_that_stays(
+    daemon: Daemon, caplog: pytest.LogCaptureFixture
+) -> None:
+    program = daemon.root / "fermix"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {FAKE} "$@"\n')
+    program.chmod(0o700)
+    daemon.environment |= {
+        "FERMIX_EXE": str(program),
+        "FAKE_KEYRING": str(daemon.root / "keyring.json"),
+        "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nowhere",
+    }
+    SecretStores(daemon.home, daemon.environment).set("mine", Secret("key-0123456789"))
+    keyed = PROVIDERS.replace('model = "one"', 'model = "one"\napi_key = "@secret:mine"', 1)
+    daemon.replaced(keyed)
+    daemon.environment["FAKE_KEYRING_MOOD"] = "locked"
+
+    daemon.replaced(f"{keyed}[gateway]\nrunning_turns = 9\n")
+
+    assert daemon.parts.agents.secret("@secret:mine").reveal() == "key-0123456789"
+    assert "it is locked" in caplog.text
