@@ -11,6 +11,7 @@ FermixError                  has a stable `code`, a message and a `hint` (the co
 │   ├── Draining             the daemon stops and takes no more messages
 │   ├── QueueFull            a conversation has too many messages waiting
 │   ├── SessionUnknown       no session has this name
+│   ├── SessionBusy          a session cannot be deleted while this goes on in it
 │   ├── ModelUnknown         no model has this name
 │   ├── ModelUnusable        a file is no model that can be loaded
 │   ├── DownloadFailed       a file could not be fetched
@@ -152,6 +153,12 @@ class SessionUnknown(OwnerError):
     """No session has this name."""
 
     code = "session_unknown"
+
+
+class SessionBusy(OwnerError):
+    """A session cannot be deleted: a turn in it does not stop, or it is being deleted already."""
+
+    code = "session_busy"
 
 
 class TokenUnknown(OwnerError):

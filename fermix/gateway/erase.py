@@ -16,7 +16,7 @@ import msgspec
 
 from fermix import events
 from fermix.db import Connection, Database
-from fermix.errors import OwnerError, StoreClosed, StoreError
+from fermix.errors import OwnerError, SessionBusy, StoreClosed, StoreError
 from fermix.gateway.inbox import Inbox
 from fermix.gateway.queue import Queue
 from fermix.gateway.turns import Turns
@@ -111,7 +111,8 @@ class Eraser:
 
         A turn that runs is stopped, what waits is dropped, all rows go in one durable commit.
         Contract: goes on to its end once it has begun, also when whoever asked is gone.
-        Raises: OwnerError when a running turn does not let go, StoreError; then nothing is deleted.
+        Raises: SessionBusy when a running turn does not let go, OwnerError, StoreError; then nothing is
+        deleted.
         """
         outcome: list[Erased | OwnerError | None] = []
 
@@ -182,7 +183,7 @@ class Eraser:
             # Again each time: a turn that was just begun may not be known to be running yet.
             self._turns.cancel(key, REASON)
             if deadline.is_over():
-                raise OwnerError(
+                raise SessionBusy(
                     f"A running turn of {key.chat_id!r} did not stop within {STOP_TIMEOUT_S:g} s; "
                     "nothing was deleted.",
                     hint="fermix status",

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from gevent.event import Event
 
-from fermix.errors import OwnerError, QueueFull
+from fermix.errors import QueueFull, SessionBusy
 from fermix.messages import ConversationKey
 from fermix.tasks import Deadline, Slots, TaskGroup, sleep
 
@@ -79,10 +79,10 @@ class Queue:
     def hold(self, key: ConversationKey) -> Iterator[None]:
         """Begin no turn of this conversation meanwhile; what arrives waits.
 
-        Raises: OwnerError when somebody holds it already.
+        Raises: SessionBusy when somebody holds it already.
         """
         if key in self._held:
-            raise OwnerError(f"The session {key.chat_id!r} is being deleted already.")
+            raise SessionBusy(f"The session {key.chat_id!r} is being deleted already.")
         released = self._held[key] = Event()
         try:
             yield

@@ -32,7 +32,7 @@ REASONS = {
     404: "There is no such thing.",
     405: "The path has no such method.",
     408: "The request did not come in time.",
-    409: "It contradicts an earlier request.",
+    409: "It contradicts an earlier request, or what goes on just now.",
     411: "The request has no body, or one of unknown length.",
     413: "The body is too long.",
     414: "The URL is too long.",

@@ -233,7 +233,7 @@ ROUTES = (
         summary="Delete a session for good, with every word and file in it.",
         answer=_delete,
         response=Deleted,
-        errors=(400, 404, 503),
+        errors=(400, 404, 409, 503),
         tag="sessions",
     ),
     Route(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from gevent.event import Event
 
-from fermix.errors import OwnerError, StoreError
+from fermix.errors import SessionBusy, StoreError
 from fermix.gateway.erase import Eraser
 from fermix.messages import Attachment, ConversationKey, Inbound
 from fermix.tasks import TaskGroup, sleep
@@ -206,7 +206,7 @@ def test_second_deletion_at_the_same_time_is_refused(open_office: Callable[..., 
     office = open_office("one")
     office.say("hello")
 
-    with office.gateway.queue.hold(MAIN), pytest.raises(OwnerError, match="being deleted already"):
+    with office.gateway.queue.hold(MAIN), pytest.raises(SessionBusy, match="being deleted already"):
         eraser_of(office).erase(MAIN)
     assert len(office.messages()) == 2
 

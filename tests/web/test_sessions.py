@@ -1,4 +1,4 @@
-"""An export over HTTP that cannot come to its end never looks whole."""
+"""`/sessions` while one is deleted: an export that cannot come to its end never looks whole."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from fermix.conversations import Conversation, ConversationSummary, ExportPage, StoredMessage
-from fermix.errors import SessionUnknown
+from fermix.errors import SessionBusy, SessionUnknown
 from fermix.messages import ConversationKey, UserMessage
 
 CONVERSATION = Conversation(
@@ -44,6 +44,17 @@ class Pages:
         return ExportPage(
             summary=summary, messages=[said], next_position=position if position < 9 else None
         )
+
+
+def test_a_second_deletion_at_the_same_time_is_a_conflict(service):
+    def refuse(session: str) -> None:
+        raise SessionBusy("The session 'main' is being deleted already.")
+
+    service.desk.delete = refuse
+
+    refused = service.send("DELETE", "/sessions/main")
+
+    assert (refused.status, refused.code) == (409, "session_busy")
 
 
 def test_a_session_deleted_meanwhile_cuts_its_export_and_is_no_fault(service, caplog):
