@@ -42,9 +42,11 @@ class Link:
     def own_address(self) -> str:
         """The address of this machine that the client connected to; empty when unknown."""
         try:
-            return str(self.sock.getsockname()[0]).partition("%")[0] if self.sock is not None else ""
+            text = str(self.sock.getsockname()[0]).partition("%")[0] if self.sock is not None else ""
         except OSError:
             return ""
+        # A listener for both kinds shows an IPv4 address as `::ffff:192.0.2.1`, which no client writes.
+        return text.removeprefix("::ffff:") if "." in text else text
 
     def ends(self) -> tuple[tuple[str, int], tuple[str, int]] | None:
         """The client's address and port as it connected, and ours; None where there is no connection.

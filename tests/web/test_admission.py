@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from fermix.auth.token import new_token
 from fermix.web.admission import check_way
+from fermix.web.link import Link
 from fermix.web.peers import peer_of
 from fermix.web.refusals import Refused
 from fermix.web.settings import HttpSettings
@@ -40,6 +42,16 @@ def test_a_page_that_rebinds_its_name_to_loopback_is_refused(service, host):
 
     assert (answer.status, answer.code) == (403, "host_refused")
     assert len(answer.body) < 1000
+
+
+def test_the_own_address_of_a_listener_for_both_kinds_is_told_as_clients_write_it():
+    with (
+        socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as listener,
+        socket.create_connection(("127.0.0.1", listener.getsockname()[1])),
+    ):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert Link(accepted).own_address() == "127.0.0.1"
 
 
 def test_a_name_is_served_as_soon_as_the_settings_have_it(service):
