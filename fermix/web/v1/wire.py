@@ -240,7 +240,7 @@ class ChatCompletion(msgspec.Struct):
 
     id: str
     created: int
-    """When it was ended, s."""
+    """When the message came, s."""
     choices: list[Choice]
     usage: TokenUsage
     fermix: About
