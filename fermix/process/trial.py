@@ -22,7 +22,11 @@ def succeeds_in_child(does: Callable[[], bool]) -> bool:
     child = fork()
     if child == 0:
         # Nothing but the one call: no handlers, no buffers of the parent are touched.
-        os._exit(os.write(writing, b"1") if does() else 0)
+        try:
+            if does():
+                os.write(writing, b"1")
+        finally:  # also when it raises: the parent's stack must never be run here
+            os._exit(0)
     os.close(writing)
     try:
         ready, _, _ = select.select([reading], [], [], _CHILD_S)
