@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from fermix.db import migrate
-from fermix.setup.doctor.finding import Finding, Topic
+from fermix.setup.doctor.finding import Finding, Topic, quoted
 from fermix.setup.doctor.scene import Scene, Wanted
 from fermix.setup.doctor.store import opened
 
@@ -24,7 +24,7 @@ def look(scene: Scene) -> list[Finding]:
     if not path.exists():
         return _missing(path)
     if not path.is_file():
-        return [TOPIC.fail(f"'{path}' is not a file.", f"mv {_q(path)} {_q(path)}.aside")]
+        return [TOPIC.fail(f"'{path}' is not a file.", f"mv {quoted(path)} {quoted(path)}.aside")]
     try:
         size_bytes = path.stat().st_size
         with path.open("rb") as file:
@@ -37,7 +37,7 @@ def look(scene: Scene) -> list[Finding]:
     except PermissionError:
         raise  # the run tells whose it is not
     except OSError as error:
-        return [TOPIC.fail(f"'{path}' cannot be read: {error.strerror}.", f"ls -l {_q(path)}")]
+        return [TOPIC.fail(f"'{path}' cannot be read: {error.strerror}.", f"ls -l {quoted(path)}")]
 
 
 def _missing(path: Path) -> list[Finding]:
@@ -113,18 +113,14 @@ def _refused(path: Path, error: sqlite3.Error) -> Finding:
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR")):
         return _damaged(path, str(error))
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return TOPIC.warn(f"'{path}' is held by another process ({error}).", f"fuser -v {_q(path)}")
-    return TOPIC.fail(f"'{path}' cannot be opened ({error}; {name}).", f"ls -l {_q(path)}*")
+        return TOPIC.warn(f"'{path}' is held by another process ({error}).", f"fuser -v {quoted(path)}")
+    return TOPIC.fail(f"'{path}' cannot be opened ({error}; {name}).", f"ls -l {quoted(path)}*")
 
 
 def _damaged(path: Path, detail: str) -> Finding:
     """Moving the files aside is the owner's decision: a backup may be at hand."""
     return TOPIC.fail(
         f"'{path}' is damaged ({detail}); expected an intact SQLite file.",
-        f"fermix stop; cd {_q(path.parent)} && mkdir -p damaged && mv {path.name}* damaged/"
+        f"fermix stop; cd {quoted(path.parent)} && mkdir -p damaged && mv {path.name}* damaged/"
         "  # then put a backup in its place, or start with an empty one",
     )
-
-
-def _q(path: Path) -> str:
-    return shlex.quote(str(path))

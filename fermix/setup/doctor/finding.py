@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 
 class State(StrEnum):
@@ -53,3 +55,8 @@ class Topic:
 
     def fail(self, saw: str, hint: str | None = None, *, fix: Callable[[], str] | None = None) -> Finding:
         return Finding(self.check, State.FAIL, saw, hint, fix)
+
+
+def quoted(path: Path) -> str:
+    """A path as the commands of hints take it."""
+    return shlex.quote(str(path))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shlex
 import stat
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from fermix.errors import HomeUnsafe
-from fermix.setup.doctor.finding import Finding, Topic
+from fermix.setup.doctor.finding import Finding, Topic, quoted
 from fermix.setup.doctor.scene import Scene
 
 TOPIC = Topic("home")
@@ -29,7 +28,7 @@ def look(scene: Scene) -> list[Finding]:
         told = f"You may not enter the folder of '{root}'."
         return [TOPIC.fail(told, "set FERMIX_HOME to a folder of yours")]
     if not stat.S_ISDIR(found.st_mode):
-        return [TOPIC.fail(f"'{root}' is not a folder.", f"mv {_q(root)} {_q(root)}.aside")]
+        return [TOPIC.fail(f"'{root}' is not a folder.", f"mv {quoted(root)} {quoted(root)}.aside")]
     if found.st_uid != os.geteuid():
         return [_foreign_home(root, found)]
     findings = [*_mode(root, found, 0o700), *_folders(scene), *_files(scene)]
@@ -45,12 +44,12 @@ def _folders(scene: Scene) -> Iterator[Finding]:
             if home.database.exists() and not folder.is_symlink():
                 yield TOPIC.warn(
                     f"The folder '{folder}' is missing.",
-                    f"mkdir -m 700 {_q(folder)}",
+                    f"mkdir -m 700 {quoted(folder)}",
                     fix=partial(_make, folder),
                 )
             continue
         if not stat.S_ISDIR(found.st_mode):
-            yield TOPIC.fail(f"'{folder}' is not a folder.", f"mv {_q(folder)} {_q(folder)}.aside")
+            yield TOPIC.fail(f"'{folder}' is not a folder.", f"mv {quoted(folder)} {quoted(folder)}.aside")
         elif found.st_uid != os.geteuid():
             yield _foreign(folder, found)
         elif folder == home.secrets:
@@ -105,7 +104,7 @@ def _mode(path: Path, found: os.stat_result, wanted: int) -> Iterator[Finding]:
     trouble = "others can reach it" if others else "you cannot use it yourself"
     yield TOPIC.fail(
         f"'{path}' has mode {mode:04o}: {trouble}. Expected {wanted:04o}.",
-        f"chmod {wanted:o} {_q(path)}",
+        f"chmod {wanted:o} {quoted(path)}",
         fix=partial(_close, path, wanted) if found.st_uid == os.geteuid() else None,
     )
 
@@ -115,25 +114,25 @@ def _foreign_home(root: Path, found: os.stat_result) -> Finding:
     if os.geteuid() != 0:
         return TOPIC.fail(
             f"'{root}' belongs to user {found.st_uid}, and you are user {os.geteuid()}.",
-            f"set FERMIX_HOME to a folder of yours, or: sudo chown -R {os.geteuid()} {_q(root)}",
+            f"set FERMIX_HOME to a folder of yours, or: sudo chown -R {os.geteuid()} {quoted(root)}",
         )
     return TOPIC.fail(
         f"'{root}' belongs to user {found.st_uid}, and you are root.",
-        f"sudo -u '#{found.st_uid}' FERMIX_HOME={_q(root)} fermix doctor",
+        f"sudo -u '#{found.st_uid}' FERMIX_HOME={quoted(root)} fermix doctor",
     )
 
 
 def _foreign(path: Path, found: os.stat_result) -> Finding:
     return TOPIC.fail(
         f"'{path}' belongs to user {found.st_uid}, and you are user {os.geteuid()}.",
-        f"sudo chown -R {os.geteuid()} {_q(path)}",
+        f"sudo chown -R {os.geteuid()} {quoted(path)}",
     )
 
 
 def _close(path: Path, mode: int) -> str:
     """Raises: HomeUnsafe when it is not ours any more."""
     if path.stat().st_uid != os.geteuid():
-        raise HomeUnsafe(f"'{path}' belongs to someone else now.", hint=f"ls -ld {_q(path)}")
+        raise HomeUnsafe(f"'{path}' belongs to someone else now.", hint=f"ls -ld {quoted(path)}")
     path.chmod(mode)
     return f"'{path}' has mode {mode:04o} now"
 
@@ -141,7 +140,3 @@ def _close(path: Path, mode: int) -> str:
 def _make(folder: Path) -> str:
     folder.mkdir(mode=0o700, exist_ok=True)
     return f"made the folder '{folder}'"
-
-
-def _q(path: Path) -> str:
-    return shlex.quote(str(path))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,7 +14,7 @@ from fermix.errors import LeaseHeld
 from fermix.paths import Home
 from fermix.process.proc import look as look_at_process
 from fermix.process.proc import name_of
-from fermix.setup.doctor.finding import Finding, Topic
+from fermix.setup.doctor.finding import Finding, Topic, quoted
 from fermix.setup.doctor.scene import Scene
 
 TOPIC = Topic("lease")
@@ -41,7 +40,7 @@ def look(scene: Scene) -> list[Finding]:
     """Whether the lock is held by the daemon that says it holds it."""
     path = scene.home.lease
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        return [TOPIC.fail(f"'{path}' is no plain file.", f"mv {_q(path)} {_q(path)}.aside")]
+        return [TOPIC.fail(f"'{path}' is no plain file.", f"mv {quoted(path)} {quoted(path)}.aside")]
     if not is_held(scene.home):
         return [TOPIC.ok("Nobody holds the lease of this home.")]
     holder = _settled_holder(path)
@@ -52,7 +51,9 @@ def look(scene: Scene) -> list[Finding]:
     pids = [pid for pid in open_in if pid != os.getpid()]
     if not pids:
         return [
-            TOPIC.fail(f"'{path}' is locked for {who}; no process shows it open.", f"fuser -v {_q(path)}")
+            TOPIC.fail(
+                f"'{path}' is locked for {who}; no process shows it open.", f"fuser -v {quoted(path)}"
+            )
         ]
     names = ", ".join(f"'{name_of(pid)}' (pid {pid})" for pid in pids)
     return [
@@ -140,7 +141,3 @@ def _has_open(descriptors: Path, wanted: os.stat_result) -> bool:
                 if (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino):
                     return True
     return False
-
-
-def _q(path: Path) -> str:
-    return shlex.quote(str(path))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shlex
 import socket
 import stat
 from collections.abc import Callable, Iterable
@@ -16,7 +15,7 @@ from pathlib import Path
 from fermix.ipc.address import socket_address
 from fermix.paths import Home
 from fermix.process import proc
-from fermix.setup.doctor.finding import Finding, Topic
+from fermix.setup.doctor.finding import Finding, Topic, quoted
 from fermix.setup.doctor.lease import is_held, kept_out
 from fermix.setup.doctor.scene import Scene
 
@@ -49,7 +48,7 @@ def _pid(home: Home) -> list[Finding]:
     return [
         TOPIC.warn(
             f"'{path}' names process {text!r}, but no fermix serves this home.",
-            f"rm {_q(path)}",
+            f"rm {quoted(path)}",
             fix=partial(_remove_unserved, home, path, "the stale pid file"),
         )
     ]
@@ -63,14 +62,16 @@ def _socket(home: Home) -> list[Finding]:
         return []
     if not stat.S_ISSOCK(found.st_mode):
         return [
-            TOPIC.fail(f"'{path}' is in the way; expected a socket.", f"mv {_q(path)} {_q(path)}.aside")
+            TOPIC.fail(
+                f"'{path}' is in the way; expected a socket.", f"mv {quoted(path)} {quoted(path)}.aside"
+            )
         ]
     if not _is_deserted(path):
-        return [TOPIC.fail(f"Another program answers on '{path}'.", f"fuser -v {_q(path)}")]
+        return [TOPIC.fail(f"Another program answers on '{path}'.", f"fuser -v {quoted(path)}")]
     return [
         TOPIC.warn(
             f"Nobody answers on the socket '{path}'.",
-            f"rm {_q(path)}",
+            f"rm {quoted(path)}",
             fix=partial(
                 _remove_unserved, home, path, "the stale socket", is_still=partial(_is_deserted, path)
             ),
@@ -178,7 +179,7 @@ def _uploads(scene: Scene) -> list[Finding]:
 
 def _files(paths: list[Path], what: str) -> list[Finding]:
     return [
-        TOPIC.warn(f"'{path}' {what}.", f"rm {_q(path)}", fix=partial(_remove, path, path.lstat()))
+        TOPIC.warn(f"'{path}' {what}.", f"rm {quoted(path)}", fix=partial(_remove, path, path.lstat()))
         for path in paths
     ]
 
@@ -209,7 +210,3 @@ def _inside(folder: Path) -> list[Path]:
         return sorted(folder.iterdir())
     except OSError:
         return []
-
-
-def _q(path: Path) -> str:
-    return shlex.quote(str(path))

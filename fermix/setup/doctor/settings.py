@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shlex
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,7 +15,7 @@ from fermix.config.atomic import write_atomically
 from fermix.config.source import SIZE_LIMIT_BYTES, parse_source
 from fermix.config.writer import backup_of
 from fermix.errors import ConfigChanged, ConfigError, FermixError
-from fermix.setup.doctor.finding import Finding, Topic
+from fermix.setup.doctor.finding import Finding, Topic, quoted
 from fermix.setup.doctor.scene import Scene
 
 TOPIC = Topic("config")
@@ -30,7 +29,9 @@ def look(scene: Scene) -> list[Finding]:
     """Every problem of the file; missing secrets and modes have checks of their own."""
     path = scene.home.config
     if path.is_dir():
-        return [TOPIC.fail(f"'{path}' is a folder. Expected a file.", f"mv {_q(path)} {_q(path)}.aside")]
+        return [
+            TOPIC.fail(f"'{path}' is a folder. Expected a file.", f"mv {quoted(path)} {quoted(path)}.aside")
+        ]
     problems = scene.problems()
     if any(each.code == "home_unsafe" and str(path) not in each.message for each in problems[:1]):
         return [TOPIC.skipped(f"'{path}' is not read before the home is repaired.", problems[0].hint)]
@@ -65,7 +66,7 @@ def _together(path: Path, problems: Sequence[FermixError]) -> dict[str, str]:
     if len(problems) < 2:
         return {}
     keys = [found[1] for each in problems if (found := _unknown_key(each))]
-    command = f"${{EDITOR:-vi}} {_q(path)}"
+    command = f"${{EDITOR:-vi}} {quoted(path)}"
     if len(keys) == len(problems):
         command = f"fermix config unset {' '.join(keys)}"
     return {each.message: command for each in problems}
@@ -133,7 +134,3 @@ def _read(path: Path) -> bytes | None:
         if stat.S_ISREG(found.st_mode) and found.st_size <= SIZE_LIMIT_BYTES:
             return path.read_bytes()
     return None
-
-
-def _q(path: Path) -> str:
-    return shlex.quote(str(path))
