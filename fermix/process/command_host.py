@@ -98,8 +98,9 @@ class CommandHost:
         socket = socket_between(peer, own)
         if socket is None:
             return is_loopback(peer)
-        if not self._running or socket.uid != os.getuid():
+        if not self._running and not self._ledger.is_seeing_off:
             return False
+        # The socket's user tells nothing: a command can make one as another user, or give it away.
         holder = proc.holder_of(socket.inode)
         if holder is not None:
             return self.standing_of(holder) is not None

@@ -112,6 +112,11 @@ class GroupLedger:
         elif not self._reap(group, block=False):
             self._farewells.start(lambda: self._await_end(group), name=group.identity)
 
+    @property
+    def is_seeing_off(self) -> bool:
+        """Whether processes of an ended command may still be there."""
+        return len(self._farewells) > 0
+
     def await_farewells(self, timeout_s: float) -> bool:
         """Whether every monitor that was left to end by itself has done so within `timeout_s`."""
         return self._farewells.join(timeout_s)

@@ -6,6 +6,7 @@ Source: proc(5), /proc/[pid]/stat; a start time is in clock ticks since boot.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -94,26 +95,63 @@ def holder_of(inode: int) -> int | None:
 
 
 def may_hold_socket(pid: int, inode: int) -> bool:
-    """Whether a process has this socket open, or does not let us see what it has open."""
-    return _holds_socket(pid, inode) is not False
+    """Whether a process has this socket open, or may hold it where we do not see it.
 
-
-def _holds_socket(pid: int, inode: int) -> bool | None:
-    """None when that cannot be seen."""
-    link = f"socket:[{inode}]"
+    A thread may have descriptors of its own. Others see no file that is registered with an io_uring, nor
+    one that was sent through a Unix socket and not received yet.
+    """
     try:
-        names = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208 - as above
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 - as above
     except FileNotFoundError:
         return False
     except OSError:
+        return True
+    return any(_may_hold(f"/proc/{pid}/task/{thread}", inode) for thread in threads)
+
+
+def _holds_socket(pid: int, inode: int) -> bool:
+    """False also when that cannot be seen."""
+    wanted = f"socket:[{inode}]"
+    return any(target == wanted for _, target in _open_files(f"/proc/{pid}") or ())
+
+
+def _may_hold(folder: str, inode: int) -> bool:
+    files = _open_files(folder)
+    if files is None:
+        return True
+    suspects = (f"socket:[{inode}]", "anon_inode:[io_uring]")
+    return any(
+        target in suspects or (target.startswith("socket:") and _carries_files(f"{folder}/fdinfo/{name}"))
+        for name, target in files
+    )
+
+
+def _open_files(folder: str) -> Iterator[tuple[str, str]] | None:
+    """Number and target of every descriptor of the process or thread at `folder`; None when hidden."""
+    try:
+        names = os.listdir(f"{folder}/fd")  # noqa: PTH208 - as above
+    except FileNotFoundError:
+        names = []
+    except OSError:
         return None
-    for name in names:
-        try:
-            if os.readlink(f"/proc/{pid}/fd/{name}") == link:  # noqa: PTH115 - as above
-                return True
-        except OSError:
-            continue
-    return False
+    return ((name, target) for name in names if (target := _target(f"{folder}/fd/{name}")))
+
+
+def _target(link: str) -> str:
+    try:
+        return os.readlink(link)  # noqa: PTH115 - as above
+    except OSError:  # closed meanwhile
+        return ""
+
+
+def _carries_files(description: str) -> bool:
+    """Source: linux/net/unix/af_unix.c, `scm_fds` counts the files waiting to be received."""
+    try:
+        with open(description, "rb") as file:  # noqa: PTH123 - as above
+            lines = file.read().splitlines()
+    except OSError:
+        return False
+    return any(line.startswith(b"scm_fds:") and int(line[8:]) > 0 for line in lines)
 
 
 @cache

@@ -84,3 +84,56 @@ def test_a_commands_connection_is_told_from_one_of_somebody_else(host, ledger, s
                 assert [ledger.is_free_of(each.inode) for each in found] == [False, True]
             ours.close()
         assert command.get(timeout=10).exit_code == 0
+
+
+TO_ANOTHER_USER = "import os; os.setgroups([]); os.setgid(1000); os.setuid(1000); s = connect()"
+GIVEN_AWAY = "import os; s = connect(); os.fchown(s.fileno(), 1000, 1000)"
+IN_A_THREAD_OF_ITS_OWN = """
+import ctypes, threading
+def act():
+    global s
+    assert ctypes.CDLL(None).unshare(0x400) == 0
+    s = connect()
+    told.set()
+    threading.Event().wait()
+told = threading.Event()
+threading.Thread(target=act, daemon=True).start()
+told.wait()
+"""
+ON_ITS_WAY = """
+left, right = socket.socketpair()
+s = connect()
+socket.send_fds(left, [b"x"], [s.fileno()])
+s.close()
+"""
+HIDING = """
+import encodings.idna, socket
+def connect():
+    return socket.create_connection(("127.0.0.1", {port}), timeout=9)
+{way}
+connect().recv(1)
+"""
+as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can act as another user")
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param(TO_ANOTHER_USER, marks=as_root, id="another user"),
+        pytest.param(GIVEN_AWAY, marks=as_root, id="given away"),
+        pytest.param(IN_A_THREAD_OF_ITS_OWN, id="thread"),
+        pytest.param(ON_ITS_WAY, id="on its way"),
+    ],
+)
+def test_a_command_that_hides_its_connection_is_still_known_for_one(host, shell, tmp_path, way):
+    program = tmp_path / "hiding.py"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(10)
+        program.write_text(HIDING.format(port=listener.getsockname()[1], way=way))
+        command = gevent.spawn(shell, f"{sys.executable} {program}")
+        theirs, _ = listener.accept()
+        done, _ = listener.accept()
+
+        with theirs, done:
+            assert host.holds_connection(theirs.getpeername(), theirs.getsockname())
+    assert command.get(timeout=10).exit_code == 0
