@@ -27,9 +27,9 @@ from fermix.daemon.endings import BOOT_FAILED, FAILED, UNREPAIRABLE
 from fermix.daemon.launch import Launch
 from fermix.daemon.reload import Commit, Reload, Step
 from fermix.daemon.restarts import RestartPauses
-from fermix.daemon.sections import Settings
+from fermix.daemon.sections import Settings, load_settings
 from fermix.daemon.serverlog import ServerLog
-from fermix.daemon.worker import RELOADED, RuntimeWorker
+from fermix.daemon.worker import REFUSED, RELOADED, RuntimeWorker
 from fermix.errors import ConfigError
 from fermix.telemetry.logs import change_logs
 
@@ -50,7 +50,7 @@ _REAP_S = 1.0
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 FORWARDED = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 IGNORED = (signal.SIGTTIN, signal.SIGTTOU, signal.SIGWINCH)
-TAKEN = {*STOPS, *FORWARDED, *IGNORED, RELOADED, signal.SIGCHLD}
+TAKEN = {*STOPS, *FORWARDED, *IGNORED, RELOADED, REFUSED, signal.SIGCHLD}
 
 
 class DaemonApplication(BaseApplication):
@@ -103,6 +103,8 @@ class DaemonArbiter(Arbiter):
         self._next_spawn_s = 0.0
         self._has_served = False
         self._is_stopping = False
+        self._is_reload_open = False
+        """Whether the worker was asked to reload and has not answered."""
         self._inherited_mask: set[signal.Signals | int] = set()
         steps = (
             *launch.exposure_steps(),
@@ -111,7 +113,7 @@ class DaemonArbiter(Arbiter):
         )
         self._reload = Reload(launch.live, launch.home, launch.environment, steps=steps)
 
-    SIG_NAMES: ClassVar = {**Arbiter.SIG_NAMES, RELOADED: "reloaded"}
+    SIG_NAMES: ClassVar = {**Arbiter.SIG_NAMES, RELOADED: "reloaded", REFUSED: "refused"}
 
     # One worker, whatever gunicorn or a signal wants.
     num_workers = property(lambda self: 1, lambda self, value: None)
@@ -142,22 +144,28 @@ class DaemonArbiter(Arbiter):
         return taken
 
     def handle_hup(self) -> None:
-        """Take up the settings, for workers to come too, and have the present one do the same."""
-        if self._take_settings():
-            self.kill_workers(signal.SIGHUP)
+        """Have the worker reload. What it refuses does not count for the next one either."""
+        try:
+            load_settings(self.launch.home, self.launch.environment, is_consistent=True)
+        except ConfigError as error:
+            log.error("The settings stay as they are: %s", error)
+            return
+        self._is_reload_open = True
+        self.kill_workers(signal.SIGHUP)
 
     def handle_reloaded(self) -> None:
         """The worker took up other settings: the same here."""
-        self._take_settings()
-
-    def _take_settings(self) -> bool:
+        self._is_reload_open = False
         try:
             outcome = self._reload.run()
         except ConfigError as error:
             log.error("The settings stay as they are: %s", error)
-            return False
-        log.debug("In the arbiter: %s", outcome)
-        return True
+        else:
+            log.debug("In the arbiter: %s", outcome)
+
+    def handle_refused(self) -> None:
+        """The worker could not work with them, and has said why."""
+        self._is_reload_open = False
 
     def _get_ready(self, settings: Settings) -> Commit:
         runtime = settings.runtime
@@ -196,6 +204,8 @@ class DaemonArbiter(Arbiter):
                 self._next_spawn_s = time.monotonic() + _SPAWN_AGAIN_S
 
     def spawn_worker(self) -> int:
+        if self._is_reload_open:  # the last worker is gone without an answer
+            self.handle_reloaded()
         self.worker_age += 1
         server_log: Any = self.log
         worker = RuntimeWorker(

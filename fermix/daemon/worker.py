@@ -36,9 +36,9 @@ from fermix.web.tls import Tls
 
 log = logging.getLogger(__name__)
 
-RELOADED = signal.SIGRTMIN
-"""Tells the arbiter that the worker took up other settings: queued beside the owner's SIGHUP, never merged
-with it, so that no request to reload is lost."""
+RELOADED, REFUSED = signal.SIGRTMIN, signal.SIGRTMIN + 1
+"""Tell the arbiter that the worker took up other settings, or could not: queued beside the owner's SIGHUP,
+never merged with it, so that no request to reload is lost."""
 
 _READY_BIT = 0o100
 """Set in the heartbeat file's mode; writing to it would change the time that is the heartbeat."""
@@ -194,8 +194,10 @@ class RuntimeWorker(GeventWorker):
             outcome = runtime.reload()
         except FermixError as error:
             log.error("The settings stay as they are: %s", error)
+            os.kill(self.ppid, REFUSED)
         else:
             log.info("%s", outcome)
+            os.kill(self.ppid, RELOADED)
 
     def _run_runtime(self) -> None:
         """Start the runtime and watch it to its end."""

@@ -1,7 +1,7 @@
 """A daemon with a stub for its runtime, run as a process of its own: `python -m tests.daemon.stub_daemon`.
 
-Arguments: the mode, then any of `refuse`, `newer`, `crash`, `die`, `slow`, `endless`, `slowstop`. Its
-control socket takes one line per connection and answers one.
+Arguments: the mode, then any of `refuse`, `newer`, `crash`, `die`, `slow`, `endless`, `stubborn`,
+`slowstop`. Its control socket takes one line per connection and answers one.
 """
 
 from gevent import monkey
@@ -95,6 +95,8 @@ class StubRuntime:
 
     def reload(self) -> Outcome:
         self._note("reload")
+        if "stubborn" in FLAGS:
+            raise OwnerError("The stub wants none of it.")
         return self.reloading.run()
 
     def ripcord(self) -> None:

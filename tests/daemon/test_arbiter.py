@@ -222,7 +222,34 @@ def test_sighup_reloads_arbiter_and_worker_in_place(daemon, until):
     until(lambda: "Settings applied: runtime.restarts, logs.level" in daemon.log())
 
     assert daemon.ping() == worker
-    assert "In the arbiter: Settings applied: runtime.restarts, logs.level" in daemon.log()
+    until(lambda: "In the arbiter: Settings applied: runtime.restarts, logs.level" in daemon.log())
+
+
+def test_settings_the_worker_refuses_do_not_count_for_the_next_one(daemon, until):
+    process = daemon.start("stubborn")
+    worker = daemon.ping()
+    daemon.configure(logs={"level": "debug"})
+
+    process.send_signal(signal.SIGHUP)
+    until(lambda: "The stub wants none of it" in daemon.log())
+    os.kill(worker, signal.SIGKILL)
+    until(lambda: daemon.ping() not in (worker, None))
+
+    assert "In the arbiter" not in daemon.log()
+    assert " DEBUG " not in daemon.log()
+
+
+def test_settings_asked_for_are_taken_up_although_the_worker_dies_first(daemon, until):
+    process = daemon.start()
+    worker = daemon.ping()
+    daemon.configure(logs={"level": "debug"})
+    os.kill(worker, signal.SIGSTOP)
+
+    process.send_signal(signal.SIGHUP)
+    os.kill(worker, signal.SIGKILL)
+    until(lambda: daemon.ping() not in (worker, None))
+
+    until(lambda: "In the arbiter: Settings applied: logs.level" in daemon.log())
 
 
 def test_sighup_that_comes_while_the_worker_starts_is_not_lost(daemon, until):
