@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from fermix.auth.token import SHAPE
@@ -18,6 +20,9 @@ log = logging.getLogger(__name__)
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _TOKEN_PARAMETERS = frozenset({"token", "access_token", "api_key", "apikey", "api-key", "auth", "key"})
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s\[\]:@/?#\\]+)(:[0-9]{0,5})?")
+_PLAIN_NAME = re.compile(r"[a-z0-9.:_-]+")
 _HOW = "Send it as the header: Authorization: Bearer TOKEN"
 
 
@@ -28,21 +33,23 @@ def check_names(headers: Mapping[str, str], settings: HttpSettings, own_address:
     first shows in Host, the second in Origin. `own_address` is the one the client really connected to,
     which no name that was rebound can be.
     """
-    names = _LOOPBACK_NAMES | {settings.host.lower()} | {name.lower() for name in settings.names}
+    owners = {name.lower() for name in settings.names}
+    names = _LOOPBACK_NAMES | {settings.host.lower()} | owners
     if own_address:
         names |= {own_address}
-    host = _host_name("//" + headers.get("host", ""))
-    if host not in names:
+    asked = _place("http", headers.get("host", ""))
+    if asked is None or asked.name not in names:
+        name = asked.name if asked is not None else headers.get("host", "")[:253]
         raise Refused(
             403,
             "host_refused",
-            f"No host named {host!r} here; expected {', '.join(sorted(names))}.",
-            hint=f"To be reached under it: fermix config set http.names '[\"{host}\"]'"
-            if host and host.isascii()
+            f"No host named {name!r} here; expected {', '.join(sorted(names))}.",
+            hint=f"To be reached under it: fermix config set http.names '[\"{name}\"]'"
+            if asked is not None and _PLAIN_NAME.fullmatch(name)
             else None,
         )
     origin = headers.get("origin")
-    if origin is not None and _host_name(origin) not in names:
+    if origin is not None and not _is_own(origin, headers.get("host", ""), owners):
         raise Refused(403, "origin_refused", "Requests from pages of other sites are refused.")
 
 
@@ -85,7 +92,8 @@ class Doorkeeper:
             return None
         scheme, _, presented = authorization.strip().partition(" ")
         if scheme.lower() != "bearer":
-            raise self._wrong(peer, settings, f"The scheme {scheme[:20]!r} is unknown; expected Bearer.")
+            # What was sent is not said again: without its scheme the token itself stands here.
+            raise self._wrong(peer, settings, "Only the scheme Bearer is known. " + _HOW + ".")
         grant = tokens.find(presented.strip(), is_local=peer.is_local)
         if grant is None:
             raise self._wrong(
@@ -119,9 +127,33 @@ def token_missing() -> Refused:
     )
 
 
-def _host_name(address: str) -> str:
-    """The name in a URL or `//host:port`; empty when it has none or cannot be read."""
+class _Place(NamedTuple):
+    """Where a Host header or an origin points."""
+
+    name: str
+    port: int
+
+
+def _is_own(origin: str, host: str, owners: Collection[str]) -> bool:
+    """Whether a page of this origin comes from where it sends its request, so from this very server.
+
+    Another port is another program. Only names from the settings count with any: a proxy may stand before
+    them, and pass on another Host.
+    """
+    scheme, colon, rest = origin.partition("://")
+    page = _place(scheme, rest) if colon and scheme in _DEFAULT_PORTS else None
+    return page is not None and (page.name in owners or page == _place(scheme, host))
+
+
+def _place(scheme: str, authority: str) -> _Place | None:
+    """`host` or `host:port`, as browsers write it; None for anything else, even if `urlsplit` reads it.
+
+    Source: RFC 9110 section 7.2 (Host), RFC 6454 section 7 (Origin).
+    """
+    if not _AUTHORITY.fullmatch(authority):
+        return None
     try:
-        return (urlsplit(address).hostname or "")[:253]
+        url = urlsplit(f"//{authority}")
+        return _Place((url.hostname or "")[:253], url.port or _DEFAULT_PORTS[scheme])
     except ValueError:
-        return ""
+        return None

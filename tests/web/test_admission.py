@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from contextlib import nullcontext
 from pathlib import Path
@@ -32,6 +33,13 @@ def test_known_names_of_this_machine_are_served(service, host):
         "127.0.0.1.evil.example",
         "evil.example:4030",
         "localhost@evil.example",
+        "evil.example@localhost",
+        "localhost/evil.example",
+        "localhost?evil.example",
+        "localhost#evil.example",
+        "local\thost",
+        "localhost:evil",
+        "localhost:99999",
         "[",
         "",
         "a" * 5000,
@@ -63,7 +71,23 @@ def test_a_name_is_served_as_soon_as_the_settings_have_it(service):
     assert service.send("GET", "/health/live", headers=headers).status == 200
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost.evil.example", ""])
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://evil.example",
+        "null",
+        "http://localhost.evil.example",
+        "",
+        "http://localhost:3000",
+        "https://localhost:4030",
+        "http://127.0.0.1",
+        "http://evil.example@localhost",
+        "http://localhost/page",
+        "moz-extension://localhost",
+        "//localhost",
+        "http://local\thost",
+    ],
+)
 def test_a_page_of_another_site_is_refused(service, origin):
     headers = {"Host": "localhost", "Origin": origin}
 
@@ -77,6 +101,33 @@ def test_a_page_of_this_machine_is_served(service):
     headers = {"Host": "localhost:4030", "Origin": "http://localhost:4030"}
 
     assert service.send("GET", "/health", headers=headers).status == 200
+
+
+@pytest.mark.parametrize("host", ["fermix.example", "127.0.0.1:4030"])
+def test_a_page_behind_a_proxy_is_served_under_a_name_from_the_settings(service, host):
+    service.set(names=("fermix.example",))
+    headers = {"Host": host, "Origin": "https://fermix.example"}
+
+    assert service.send("GET", "/health", headers=headers).status == 200
+
+
+def test_a_name_that_a_shell_would_read_is_not_put_into_a_hint(service):
+    answer = service.send("GET", "/health", headers={"Host": "x';reboot;'"})
+
+    assert answer.status == 403
+    assert json.loads(answer.body)["error"]["hint"] is None
+
+
+@pytest.mark.parametrize("given", ["{token}", "Bearer\t{token}", "Token {token}"])
+def test_a_token_sent_in_another_way_is_not_said_again(service, given):
+    token = new_token().reveal()
+
+    answer = service.send(
+        "GET", "/sessions", token=None, headers={"Authorization": given.format(token=token)}
+    )
+
+    assert answer.status == 401
+    assert token[:12].encode() not in answer.body
 
 
 @pytest.mark.parametrize(
