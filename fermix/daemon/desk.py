@@ -79,6 +79,10 @@ class Desk:
             raise ClientIdTaken("This message was deleted with its session; send it as a new one.")
         if entry.key != key:
             raise ClientIdTaken(f"client_id {words.client_id!r} is a message of another session.")
+        if entry.inbound.text != words.text:
+            raise ClientIdTaken(
+                f"client_id {words.client_id!r} is a message with other words; expected a fresh one."
+            )
         return entry
 
     def known(self, client_id: str) -> InboxEntry | None:

@@ -257,3 +257,14 @@ def test_process_of_a_guest_neither_sees_nor_stops_the_owners_conversation(open_
     with pytest.raises(UsageError, match="another session"):
         desk.ask("message", standing=GUEST_ATTENDED, text="my secret plan", client_id=said)
     assert desk.say("go on")["text"].startswith("my secret plan | ")
+
+
+def test_an_id_that_comes_again_with_other_words_is_refused(open_desk) -> None:
+    desk = open_desk()
+    said = fresh()
+    first = desk.ask("message", text="buy milk", client_id=said)
+
+    with pytest.raises(UsageError, match="other words"):
+        desk.ask("message", text="buy bread", client_id=said)
+
+    assert desk.ask("message", text="buy milk", client_id=said)["turn_id"] == first["turn_id"]
