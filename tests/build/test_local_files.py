@@ -24,6 +24,13 @@ except FermixError as error:
     print(error.message, "|", error.hint)
 """
 
+OWN_FILE = """
+import sys
+sys.frozen = True
+from fermix.providers import local_server
+sys.exit(local_server.main(sys.argv[1:]))
+"""
+
 
 def frozen(executable: Path | str, cache: Path) -> list[str]:
     """What a frozen program that this launcher started finds: availability, then the files or the error."""
@@ -53,6 +60,31 @@ def test_full_binary_unpacks_runtime_and_model(pack: Packer) -> None:
     assert Path(runtime).name.startswith("runtime-")
     assert Path(model).name == "weights.gguf"
     assert Path(model).is_file()
+
+
+def test_own_model_file_runs_on_the_runtime_inside_the_binary(pack: Packer, tmp_path: Path) -> None:
+    # An empty module, so that its name in the error tells which one was imported.
+    launched = pack("full", segments=("program", "runtime", "model"), files=("xllamacpp.py",))
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            OWN_FILE,
+            f"--report={tmp_path / 'port'}",
+            f"--model={tmp_path / 'own.gguf'}",
+        ],
+        env={
+            "FERMIX_RUNTIME_DIR": str(launched.cache),
+            "FERMIX_EXE": str(launched.executable),
+            "FERMIX_LOCAL_MODEL_KEY": "key",
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stderr.endswith("module 'xllamacpp' has no attribute 'CommonParams'\n")
+    assert [version.name[:8] for version in launched.versions()] == ["runtime-"]
 
 
 def test_slim_binary_says_what_to_do(pack: Packer) -> None:

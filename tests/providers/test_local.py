@@ -99,6 +99,12 @@ def test_nonsense_at_the_ollama_address_is_no_ollama(parts: Parts) -> None:
         assert not local(parts, server).limits.takes_tools
 
 
+def test_a_file_of_the_owners_is_not_called_the_built_in_model(parts: Parts) -> None:
+    parts.home.models.mkdir()
+    (parts.home.models / "own.gguf").touch()
+    assert build(ProviderSettings(model="own"), {}, parts=parts).notice() is None
+
+
 def test_a_helper_that_cannot_start_fails_the_request_and_says_why(parts: Parts) -> None:
     (parts.home.models).mkdir()
     (parts.home.models / "broken.gguf").write_bytes(b"this is no model")

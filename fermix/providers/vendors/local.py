@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from fermix.net.door import OwnerDoor
 from fermix.providers.apis.openai_chat import API
 from fermix.providers.apis.wire import Route
-from fermix.providers.catalog import local_models
+from fermix.providers.catalog import BUILT_IN, local_models
 from fermix.providers.client import HttpProvider
 from fermix.providers.port import (
     Failed,
@@ -44,6 +44,7 @@ class LocalProvider:
         self._parts = parts
         own_file = local_models(parts.home, parts.environment).get(model or "")
         self._embedded = EmbeddedModel(name, parts, model_path=own_file)
+        self._is_own = own_file is not None and model != BUILT_IN
         self._looks_elsewhere = bool(parts.local.ollama_url) and own_file is None
         self._ollama: HttpProvider | None = None
         self._looked_s: float | None = None
@@ -74,7 +75,7 @@ class LocalProvider:
 
     def notice(self) -> str | None:
         self._look()
-        return None if self._ollama else SMALL_MODEL_NOTICE
+        return None if self._ollama or self._is_own else SMALL_MODEL_NOTICE
 
     def stop(self, timeout_s: float) -> None:
         """End the built-in model's process and the connections."""
