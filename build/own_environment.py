@@ -1,5 +1,11 @@
 """Runs first in the frozen program: keeps what is private to the frozen process out of its children."""
 
+import _signal  # comes with the interpreter, while `signal` would first have to be imported
+
+if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+    # Ctrl-C just ends a program that is still loading; `run_verb` listens to it from then on.
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
 import contextlib
 import os
 

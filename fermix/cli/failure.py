@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -59,6 +60,8 @@ def run_verb(verb: Callable[[], int | None], *, as_json: bool) -> int:
     """
     prepare_streams()
     try:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # the binary's, while it loads
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         status = verb()
         sys.stdout.flush()
         return status or 0

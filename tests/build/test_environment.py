@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -49,3 +51,19 @@ def test_every_pin_has_hashes_and_no_file_names_a_registry() -> None:
             lines[number].endswith("\\") and "--hash=sha256:" in lines[number + 1] for number in pins
         )
         assert not any("://" in line or line.startswith("--") for line in lines)
+
+
+@pytest.mark.parametrize(("before", "status"), [("default_int_handler", 130), ("SIG_IGN", 0)])
+def test_ctrl_c_is_silent_while_the_binary_loads_and_heard_by_its_command(before: str, status: int) -> None:
+    code = f"""
+import os, runpy, signal, sys
+signal.signal(signal.SIGINT, signal.{before})
+runpy.run_path({str(CHECKOUT / "build/own_environment.py")!r})
+assert signal.getsignal(signal.SIGINT) in (signal.SIG_DFL, signal.SIG_IGN)
+from fermix.cli.failure import run_verb
+sys.exit(run_verb(lambda: os.kill(os.getpid(), signal.SIGINT), as_json=False))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr.strip()) == (status, "")
