@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import shlex
 import subprocess
 import time
 from dataclasses import dataclass
@@ -86,7 +87,7 @@ def launch(home: Home, *words: str) -> Launched:
     except OSError as exc:
         raise OwnerError(
             f"The home '{home.root}' cannot be written: {_reason(exc)}.",
-            hint="set FERMIX_HOME to a folder of yours",
+            hint=_repair(exc, home),
         ) from exc
     position = tail_position(home.log)
     argv = [*own_command(os.environ), "run", *words]
@@ -109,6 +110,13 @@ def launch(home: Home, *words: str) -> Launched:
 
 def _reason(exc: OSError) -> str:
     return f"'{exc.filename}' is not a folder" if isinstance(exc, FileExistsError) else str(exc.strerror)
+
+
+def _repair(exc: OSError, home: Home) -> str:
+    if isinstance(exc, FileExistsError) and exc.filename == str(home.logs):
+        place = shlex.quote(str(home.logs))
+        return f"mv {place} {place}.aside"
+    return "set FERMIX_HOME to a folder of yours"
 
 
 def wait_until_ready(home: Home, launched: Start, waiting: Waiting, *, timeout_s: float) -> dict[str, Any]:

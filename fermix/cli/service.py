@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from fermix.cli.status_report import main_pid
 from fermix.cli.terminal import escaped, say
 from fermix.cli.unit import refuse_inside
 from fermix.setup.service.drift import Difference
+from fermix.setup.service.places import Scope
 from fermix.setup.service.service import Change, Service
 from fermix.setup.service.systemd import UNREPAIRABLE
 
@@ -165,7 +167,7 @@ def show(scope: str | None, named_home: Path | None, root: Path, as_json: bool) 
     if as_json:
         print_json(told)
     else:
-        _print_status(told, look.differences)
+        _print_status(told, look.differences, repair=_repair(service, named_home, root))
     return 0 if look.is_current else 1
 
 
@@ -193,7 +195,19 @@ def _print_install(service: Service, change: Change, told: Mapping[str, Any]) ->
         print(escaped(f"  its variables: '{service.environment_file}'"))
 
 
-def _print_status(told: Mapping[str, Any], found: tuple[Difference, ...]) -> None:
+def _repair(service: Service, named_home: Path | None, root: Path) -> str:
+    """The command that makes the service as it should be, to be pasted as it stands."""
+    words = ["fermix", "service", "install"]
+    if named_home is not None:
+        words += ["--home", str(named_home)]
+    if not service.place.is_real:
+        words += ["--root", str(root)]
+    if service.place.scope is Scope.SYSTEM and service.owner.uid == 0:
+        words.append("--as-root")
+    return shlex.join(words)
+
+
+def _print_status(told: Mapping[str, Any], found: tuple[Difference, ...], *, repair: str) -> None:
     state = told["state"]
     how = f"{state['active']} ({state['sub']})" if state else "installed"
     pid = f", pid {state['main_pid']}" if state and state["main_pid"] else ""
@@ -212,7 +226,7 @@ def _print_status(told: Mapping[str, Any], found: tuple[Difference, ...]) -> Non
     if state and state["is_stale"]:
         print("  The service manager has not read the unit as it is now.")
     if not told["current"] or (state and state["is_stale"]):
-        say("  try: fermix service install")
+        say(f"  try: {repair}")
     _print_notes(told["notes"])
 
 

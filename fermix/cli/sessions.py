@@ -118,7 +118,8 @@ def archive(name: str, is_undone: bool, as_json: bool) -> None:
     elif is_undone:
         print(f"{_name(answer)} is in the list again.")
     else:
-        print(f"{_name(answer)} is put away; back with: fermix sessions archive {_name(answer)} --undo")
+        undo = f"fermix sessions archive {shlex.quote(_name(answer))} --undo"
+        print(f"{_name(answer)} is put away; back with: {undo}")
 
 
 @group.command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import stat
@@ -116,6 +117,6 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as exc:
-        raise ConfigError(
-            f"Cannot use {path}: {exc.strerror}.", hint=f"ls -ld {shlex.quote(str(path))}"
-        ) from exc
+        place = shlex.quote(str(path))
+        hint = f"df -h {shlex.quote(str(path.parent))}" if exc.errno == errno.ENOSPC else f"ls -ld {place}"
+        raise ConfigError(f"Cannot use {path}: {exc.strerror}.", hint=hint) from exc

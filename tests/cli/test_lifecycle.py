@@ -162,6 +162,15 @@ def test_home_that_is_a_file_is_told(fermix: Any) -> None:
     )
 
 
+def test_file_where_the_logs_belong_is_to_be_put_aside(fermix: Any) -> None:
+    fermix.home.mkdir(mode=0o700)
+    (fermix.home / "logs").touch()
+
+    done = fermix("ask", "hi")
+
+    assert f"  try: mv {fermix.home}/logs {fermix.home}/logs.aside\n" in done.stderr
+
+
 def test_home_that_cannot_be_made_is_told(fermix: Any) -> None:
     done = fermix("ask", "hi", environment={"FERMIX_HOME": "/proc/nowhere"})
 

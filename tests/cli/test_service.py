@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import socket
 import subprocess
 from pathlib import Path
@@ -435,3 +436,16 @@ def test_status_judges_the_files_also_without_the_service_manager(machine: Machi
     assert done.exit_code == 0
     assert done.stdout.startswith("fermix: the user service is installed\n")
     assert "cannot be reached" in done.stderr
+
+
+def test_status_names_the_command_that_repairs_this_very_service(fermix: Any) -> None:
+    root = fermix.root / "an image"
+    fermix("service", "install", "--user", "--root", str(root))
+    unit = next(root.rglob("systemd/user/fermix.service"))
+    unit.write_text(unit.read_text().replace("RestartSec=5s", "RestartSec=1s"))
+
+    told = fermix("service", "status", "--root", str(root)).stderr.removeprefix("  try: fermix ")
+    repaired = fermix(*shlex.split(told))
+
+    assert repaired.exit_code == 0, repaired.stderr
+    assert "RestartSec=5s" in unit.read_text()

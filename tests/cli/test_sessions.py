@@ -55,6 +55,14 @@ def test_session_is_titled_put_away_and_taken_back(wired: Any) -> None:
     assert "The plan" in wired("sessions", "list").stdout
 
 
+def test_command_that_takes_a_session_back_can_be_pasted(wired: Any) -> None:
+    wired("ask", "--session", "summer plan", "hello")
+
+    told = wired("sessions", "archive", "summer plan").stdout
+
+    assert told.endswith("back with: fermix sessions archive 'summer plan' --undo\n")
+
+
 def test_deleted_session_leaves_no_word_in_the_home(wired: Any) -> None:
     (wired.root / "note.txt").write_text("belladonna")
     assert wired("ask", "--session", "garden", "--attach", "note.txt", "mandragora").exit_code == 0

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -126,3 +129,27 @@ def test_a_missing_folder_holds_nothing(tmp_path: Path) -> None:
 
     assert store.get("key") is None
     assert store.names() == []
+
+
+def test_full_disk_is_answered_with_a_look_at_the_disk(folder: Path) -> None:
+    command = ["mount", "-t", "tmpfs", "-o", "size=4k,mode=700", "tmpfs", str(folder)]
+    namespace = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
+    code = f"""
+from pathlib import Path
+from fermix.errors import ConfigError
+from fermix.secret import Secret
+from fermix.secrets.files import FileSecrets
+Path({str(folder / "fill")!r}).write_bytes(bytes(4096))
+try:
+    FileSecrets(Path({str(folder)!r})).set("key", Secret("s"))
+except ConfigError as full:
+    print(full.hint)
+"""
+    done = subprocess.run(
+        [*namespace, "sh", "-ec", f'{shlex.join(command)}; exec "$0" -c "$1"', sys.executable, code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout == f"df -h {folder}\n", done.stderr
