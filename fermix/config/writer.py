@@ -88,6 +88,8 @@ class ConfigWriter:
         number: which one, as `Backup.number`; None means the latest that loads and says something else.
         Raises: ConfigError when there is none such, or it would not load. Then nothing changed.
         """
+        if not self._path.parent.exists():
+            self._chosen(number, None)  # raises: without a folder there is no backup, nor a place to lock
         with self._locked():
             present = read_bytes(self._path)
             chosen = self._chosen(number, present)

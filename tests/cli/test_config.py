@@ -208,6 +208,14 @@ def test_broken_config_names_the_way_back_and_it_works(fermix: Any) -> None:
     assert "is not TOML" in fermix("config", "restore", "--list").stdout
 
 
+def test_restore_before_there_is_a_home_says_so_and_makes_none(fermix: Any) -> None:
+    for words in ((), ("2",)):
+        done = fermix("config", "restore", *words)
+        assert done.exit_code == 1
+        assert "ackup" in done.stderr and "Cannot write" not in done.stderr
+    assert not fermix.home.exists()
+
+
 def test_restore_without_any_backup_says_so(fermix: Any) -> None:
     fermix.home.mkdir(mode=0o700)
     done = fermix("config", "restore", "--json")
