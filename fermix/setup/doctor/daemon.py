@@ -58,7 +58,7 @@ def _restarted(status: Any) -> list[str]:
 def _checks(status: Any) -> list[str]:
     checks = status.get("checks")
     return [
-        f"Its {check.get('name')}: {check.get('detail')}."
+        f"Its {check.get('name')}: {str(check.get('detail')).removesuffix('.')}."
         for check in (checks if isinstance(checks, list) else [])
         if isinstance(check, dict) and not check.get("is_ok")
     ]

@@ -71,6 +71,12 @@ def test_every_failing_part_is_named(scene: SceneMaker) -> None:
     assert all(word in told for word in ("'gateway'", "failed", "no room", "database", "damaged"))
 
 
+def test_failing_part_is_told_in_one_sentence(scene: SceneMaker) -> None:
+    broken = {**WELL, "checks": [{"name": "database", "is_ok": False, "detail": "No room is left."}]}
+
+    assert one(daemon.look(scene(status=broken)), State.FAIL).saw == "Its database: No room is left."
+
+
 @pytest.mark.parametrize(
     "status", [{}, {"children": 3, "checks": "x"}, {"children": [None], "checks": [1]}]
 )
