@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from fermix.config.references import NAME_EXPECTED, is_secret_name
-from fermix.errors import OwnerError, UsageError
+from fermix.errors import AddressRefused, OwnerError, UsageError
+from fermix.net.address import parse_base
 from fermix.providers.settings import LOCAL
 from fermix.secret import Secret
 from fermix.setup.wizard.port import Asker, Attempt, Decision, Given, Present, Probe, Table, Tried
@@ -179,9 +180,15 @@ class Wizard:
             raise _missing("At which address is it?", "--base-url https://HOST/v1")
         while True:
             address = self._asker.line("Its address, as in https://HOST/v1", present or "")
-            if address:
+            if not address:
+                self._asker.tell("An address is needed.")
+                continue
+            try:
+                parse_base(address)
+            except AddressRefused as refused:
+                self._asker.tell(refused.message)
+            else:
                 return address
-            self._asker.tell("An address is needed.")
 
     def _key(self, draft: _Draft, table: Table) -> Secret | None:
         """A new key; None keeps the present one."""

@@ -97,6 +97,22 @@ def test_three_questions_lead_to_a_provider() -> None:
     assert len(person.asked) == 3
 
 
+def test_address_that_is_none_is_asked_for_again_at_once() -> None:
+    person = Person(
+        ("Who should answer?", "Another server"),
+        ("Its address", "box.lan 8000"),
+        ("Its address", "ftp://box.lan"),
+        ("Its address", "http://box.lan:8000/v1"),
+        ("Your name", None),
+    )
+    probe = Probe(GOOD)
+
+    decide(person, probe)
+
+    assert [attempt.base_url for attempt in probe.attempts] == ["http://box.lan:8000/v1"]
+    assert any("must start with 'http://' or 'https://'" in told for told in person.told)
+
+
 @pytest.mark.parametrize(
     ("status", "correction", "field"),
     [
