@@ -14,9 +14,13 @@ from fermix.tasks.deadline import Deadline, at_most
 log = logging.getLogger(__name__)
 
 
+_NEXT_TURN_S = 1e-9
+
+
 def sleep(seconds: float) -> None:
-    """Let others run for `seconds`; zero just gives way."""
-    gevent.sleep(seconds)
+    """Let others run for `seconds`; zero gives way to all who can go on, also for new bytes."""
+    # gevent's own sleep(0) runs only what is ready already, and looks at no socket.
+    gevent.sleep(seconds or _NEXT_TURN_S)
 
 
 class Task:

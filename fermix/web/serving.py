@@ -21,7 +21,7 @@ from gunicorn.http.parser import RequestParser
 from gunicorn.http.wsgi import Response, create
 
 from fermix.errors import DeadlineExceeded
-from fermix.tasks import Deadline, at_most, time_limit
+from fermix.tasks import Deadline, at_most, sleep, time_limit
 from fermix.web.link import KEY, Link
 from fermix.web.refusals import Refused, body_of
 from fermix.web.settings import HttpSettings
@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 LINGER_S = 1.0
 """How long a client that is still sending gets to read why it was refused."""
 LINGER_BYTES = 262_144
+TURN_BYTES = 4096
+"""How much of a body is read before others go on: each byte of it may be a chunk of its own."""
 _REASONS = {400: "Bad Request", 414: "URI Too Long", 417: "Expectation Failed", 431: "Headers Too Large"}
 
 Application = Callable[[Any, Callable[..., Any]], Iterable[bytes]]
@@ -103,6 +105,7 @@ class Serving:
             if request is None:
                 return
             is_kept = self._answer(request, client, address, listener)
+            sleep(0)  # whoever sends many at once lets the others go first after each
 
     def _next(self, parser: RequestParser, client: socket.socket) -> Request | None:
         """The next request's head; None when none came, or none that makes sense."""
@@ -207,6 +210,14 @@ class _Input:
         if not self._is_awaited:
             self._is_awaited = True
             self._client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        pieces: list[bytes] = []
+        while size > 0 and (piece := self._read(min(size, TURN_BYTES))):
+            pieces.append(piece)
+            size -= len(piece)
+            sleep(0)
+        return b"".join(pieces)
+
+    def _read(self, size: int) -> bytes:
         self._idle[self._client] = None
         try:
             piece: bytes = self._body.read(size)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 
+import gevent
 import pytest
 
 from tests.web.service import parse, read_all, read_until, serving, until
@@ -236,6 +237,35 @@ def test_newcomers_take_the_place_of_bodies_that_do_not_come(tmp_path):
             service.connect().sendall(head)
 
         assert service.send("GET", "/health/live").status == 200
+
+
+def test_a_client_that_sends_many_requests_at_once_lets_others_go_first(service):
+    first, modest, last = service.connect(), service.connect(), service.connect()
+    gevent.sleep(0.05)
+
+    many = service.request("GET", "/health/live", is_last=False) * 50
+    for link, request in ((first, many), (modest, service.request("GET", "/health/live")), (last, many)):
+        link.sendall(request)
+    read_all(modest)
+
+    for greedy in (first, last):
+        assert greedy.recv(1_000_000).count(b"HTTP/1.1 200") < 5
+
+
+def test_a_body_in_tiny_chunks_lets_others_go_first(service):
+    first, modest, last = service.connect(), service.connect(), service.connect()
+    gevent.sleep(0.05)
+    head = (HEAD + JSON + "Transfer-Encoding: chunked\r\n\r\n").format(token=service.token).encode()
+
+    many = head + b"1\r\n \r\n" * 30_000 + b"0\r\n\r\n"
+    for link, request in ((first, many), (modest, service.request("GET", "/health/live")), (last, many)):
+        link.sendall(request)
+    read_all(modest)
+
+    for greedy in (first, last):
+        greedy.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            greedy.recv(1)
 
 
 def is_closed(link: socket.socket) -> bool:
