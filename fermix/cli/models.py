@@ -20,6 +20,7 @@ from fermix.config.home import prepare_home
 from fermix.daemon.sections import SCHEMA, Settings, load_settings
 from fermix.errors import OwnerError, UsageError
 from fermix.providers.catalog import BUILT_IN, ModelFact, list_models, local_models
+from fermix.providers.local_files import is_available
 from fermix.providers.model_store import ModelStore, Unfinished, explain, unknown
 from fermix.providers.settings import LOCAL
 
@@ -127,6 +128,11 @@ def use(name: str, as_json: bool) -> None:
     settings = load_settings(home, os.environ)
     files = local_models(home, os.environ)
     if name in files:
+        if not is_available(os.environ):
+            raise OwnerError(
+                "This fermix cannot run model files: what they run on comes with the full one.",
+                hint="download the full fermix, or connect another model: fermix setup",
+            )
         provider, model = LOCAL, name
     elif name == LOCAL or name in settings.providers:
         provider, model = name, None

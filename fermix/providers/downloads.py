@@ -72,6 +72,8 @@ class Download:
         self._pause_s = pause_s
         self._is_allowed = is_allowed
         self._part = store.part(name)
+        self._is_answered = False
+        """Whether the address answered at all; one that never did is more likely wrong than busy."""
 
     def run(self) -> Path:
         """The finished model's file.
@@ -106,6 +108,11 @@ class Download:
                 failures += 1
             except (ConnectionLost, Unreachable) as error:
                 failures = 1 if self._size() > before else failures + 1
+                if not self._is_answered and not before:
+                    raise DownloadFailed(
+                        error.message,
+                        hint="Look whether the address is right, and whether this machine is online.",
+                    ) from error
                 if failures >= ATTEMPTS:
                     raise self._failed(error.message) from error
             if failures >= ATTEMPTS:
@@ -136,6 +143,7 @@ class Download:
     def _accept(self, response: BaseHTTPResponse, size: int, origin: Origin) -> int | None:
         """The whole file's size, None when the server does not say; the part is ready for what comes."""
         status = response.status
+        self._is_answered = True
         if status in (412, 416):
             raise _Again
         if status in _TRANSIENT:
@@ -223,8 +231,9 @@ class Download:
             return 0
 
     def _failed(self, message: str) -> DownloadFailed:
+        kept = f" {size / 1_000_000:.1f} MB are kept." if (size := self._size()) else ""
         return DownloadFailed(
-            f"{message} {self._size() / 1_000_000:.1f} MB are kept.",
+            f"{message}{kept}",
             hint=f"To go on: fermix models add {shlex.quote(self._url)} --name {self._name}",
         )
 

@@ -6,6 +6,7 @@ import json
 import shlex
 import signal
 import subprocess
+import sys
 import time
 import tomllib
 from collections.abc import Iterator
@@ -73,6 +74,23 @@ def test_configured_provider_is_used_with_its_own_model(fermix: Any, file: Path)
 
     assert json.loads(done.stdout) == {"provider": "mine", "model": None}
     assert config(fermix)["provider"] == {"name": "mine"}
+
+
+def test_fermix_without_an_engine_says_so_before_it_chooses_a_file(fermix: Any, file: Path) -> None:
+    fermix("models", "add", str(file))
+    code = "import sys; sys.frozen = True; from fermix.__main__ import main; sys.exit(main())"
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, "models", "use", "qwen"],
+        env={**fermix.environment, "FERMIX_EXE": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, "download the full fermix" in done.stderr) == (1, True), done.stderr
+    assert not (fermix.home / "config.toml").exists()
 
 
 @pytest.mark.parametrize("verb", ["use", "remove"])

@@ -65,6 +65,19 @@ def test_file_comes_whole_and_private(host: ModelHost, store: ModelStore) -> Non
     assert seen[-1] == ("checking", len(WHOLE), len(WHOLE))
 
 
+def test_address_where_nobody_listens_is_told_at_once(host: ModelHost, store: ModelStore) -> None:
+    url = host.url()
+    host.close()
+    pauses: list[int] = []
+
+    with pytest.raises(DownloadFailed, match="refused") as told:
+        download(store, url, pause_s=lambda attempt: pauses.append(attempt) or 0.0)
+
+    assert pauses == []
+    assert "are kept" not in told.value.message
+    assert "address is right" in (told.value.hint or "")
+
+
 def test_cut_connections_go_on_where_they_were(host: ModelHost, store: ModelStore) -> None:
     host.cuts = [50_000, 10, 60_000]
 
