@@ -18,6 +18,7 @@ import ctypes
 import os
 import signal
 import sys
+import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -54,7 +55,9 @@ def block_hub(ctx: ToolContext, seconds: int, keeps_gil: bool = False) -> str:
     keeps_gil: Whether not even other threads may run meanwhile.
     """
     library = ctypes.PyDLL(None) if keeps_gil else ctypes.CDLL(None)
-    library.sleep(seconds)
+    until_s = time.monotonic() + seconds
+    while (left_s := until_s - time.monotonic()) > 0:  # a signal wakes each single sleep
+        library.usleep(int(left_s * 1e6))
     return "woke up"
 
 
