@@ -24,9 +24,11 @@ _MOST = 100
 
 
 def command_names(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Names of commands."""
-    root = context.find_root().command
-    return _items(root.list_commands(context) if isinstance(root, click.Group) else (), typed)
+    """Names of commands, below those that stand there already."""
+    found: click.Command | None = context.find_root().command
+    for word in context.params.get("words") or ():
+        found = found.get_command(context, word) if isinstance(found, click.Group) else None
+    return _items(found.list_commands(context) if isinstance(found, click.Group) else (), typed)
 
 
 def session_names(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
@@ -53,6 +55,15 @@ def model_files(context: click.Context, parameter: click.Parameter, typed: str) 
     with contextlib.suppress(OSError):
         found = Home.find(os.environ).models.glob("*.gguf")
         return _items((path.stem for path in found), typed)
+    return []
+
+
+def secret_files(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Names of the secrets kept in files; a keyring might ask its owner something."""
+    from fermix.secrets.files import FileSecrets  # only while a name is completed
+
+    with contextlib.suppress(FermixError):
+        return _items(FileSecrets(Home.find(os.environ).secrets).names(), typed)
     return []
 
 

@@ -9,7 +9,17 @@ from fermix.cli.options import examples, json_option, print_json
 
 VARIABLE = "_FERMIX_COMPLETE"
 """What the scripts set to ask this program; click answers it before anything is run."""
-SHELLS: dict[str, type[ShellComplete]] = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
+
+
+class _Bash(BashComplete):
+    """click's script inserts a name with blanks as several words, and takes a `*` for a pattern."""
+
+    source_template = BashComplete.source_template.replace(
+        "COMPREPLY+=($value)", 'printf -v value %%q "$value"\n            COMPREPLY+=("$value")'
+    )
+
+
+SHELLS: dict[str, type[ShellComplete]] = {"bash": _Bash, "zsh": ZshComplete, "fish": FishComplete}
 
 
 @click.command(

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from fermix.cli.asking import ask_hidden, can_ask, read_secret_from_stdin, secret_text
+from fermix.cli.completing import secret_files
 from fermix.cli.options import Group, examples, json_option, own_home, print_json
 from fermix.cli.terminal import say
 from fermix.config.home import prepare_home
@@ -39,7 +40,7 @@ def group() -> None:
         "fermix secrets set openai --from-file key.txt",
     ),
 )
-@click.argument("name")
+@click.argument("name", shell_complete=secret_files)
 @click.option(
     "--from-file",
     "file",
@@ -80,7 +81,7 @@ def list_all(as_json: bool) -> None:
 
 
 @group.command(epilog=examples("fermix secrets remove openai"))
-@click.argument("name")
+@click.argument("name", shell_complete=secret_files)
 @json_option
 def remove(name: str, as_json: bool) -> None:
     """Forget a secret, wherever fermix keeps it; what is in the environment stays."""

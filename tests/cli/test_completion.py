@@ -46,6 +46,8 @@ def offered(fermix: Any, *words: str) -> list[str]:
         (("models", "add", "--sh"), ["--sha256"]),
         (("completion", "z"), ["zsh"]),
         (("help", "mod"), ["models"]),
+        (("help", "models", ""), ["add", "list", "remove", "use"]),
+        (("help", "ask", ""), []),
         (("config", "get", "gateway.running"), ["gateway.running_turns"]),
         (("sessions", "delete", "x"), []),
     ],
@@ -61,6 +63,17 @@ def test_names_of_models_are_offered_without_a_daemon(fermix: Any) -> None:
     (fermix.home / "models/qwen.gguf").write_bytes(b"GGUF")
     assert offered(fermix, "models", "use", "q") == ["qwen"]
     assert not (fermix.home / "fermix.pid").exists()
+
+
+def test_names_of_secrets_in_files_are_offered(fermix: Any) -> None:
+    fermix("secrets", "set", "mine", stdin="s")
+    assert offered(fermix, "secrets", "remove", "m") == ["mine"]
+
+
+def test_name_of_several_words_is_offered_as_one(fermix: Any, daemon: Any) -> None:
+    sessions = [{"session": name, "title": ""} for name in ("summer plan", "*")]
+    daemon.on["sessions.list"] = lambda request: request.result(sessions=sessions)
+    assert offered(fermix, "sessions", "show", "") == ["summer\\", "plan", "\\*"]
 
 
 def test_names_of_sessions_are_offered_by_a_running_daemon(fermix: Any, daemon: Any) -> None:
