@@ -64,11 +64,13 @@ class ProbeDoor:
         scratch, self._scratch = self._scratch, None
         if scratch is None:
             return
-        with contextlib.suppress(FermixError), open_connection(Home(scratch).socket) as connection:
-            pid = connection.peer_pid()
-            connection.call("stop", {"only_private": True}, _STOP_S)
-            wait_until_gone(pid, _STOP_S)
-        shutil.rmtree(scratch, ignore_errors=True)
+        try:
+            with contextlib.suppress(FermixError), open_connection(Home(scratch).socket) as connection:
+                pid = connection.peer_pid()
+                connection.call("stop", {"only_private": True}, _STOP_S)
+                wait_until_gone(pid, _STOP_S)
+        finally:  # also when Ctrl-C is pressed again meanwhile
+            shutil.rmtree(scratch, ignore_errors=True)
 
     def _running(self, params: dict[str, Any], waiting: Waiting) -> dict[str, Any] | None:
         """What the home's own daemon says; None when there is none, or it is too old to be asked.

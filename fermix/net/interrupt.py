@@ -33,10 +33,9 @@ def interruptible(cancel: Cancel, seconds: float, *, what: str) -> Iterator[None
         loop.run_callback(throw)
 
     forget = cancel.on_set(interrupt)
+    shown = round(seconds, 1 if seconds >= 1 else 3)  # often what is left of a longer time
     try:
-        with gevent.Timeout(
-            max(seconds, 0.001), DeadlineExceeded(f"{what} took longer than {seconds:g} s.")
-        ):
+        with gevent.Timeout(max(seconds, 0.001), DeadlineExceeded(f"{what} took longer than {shown:g} s.")):
             yield
     finally:
         is_inside = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -200,6 +201,20 @@ def test_ctrl_c_at_any_question_leaves_everything_as_it_was(
     assert someone.echoes()
     assert config_of(fermix) == written
     assert sorted(path.name for path in fermix.home.iterdir()) == ["config.toml"]
+
+
+def test_ctrl_c_pressed_again_and_again_leaves_nothing_behind(
+    fermix: Any, model: Model, scratch: Path, person: Callable[..., Any]
+) -> None:
+    model.script({"default": {"hang": True}})
+    someone = person("setup", "--base-url", model.base_url)
+    wait_for("the question to the model", lambda: bool(model.requests()), 60)
+    someone.type(CTRL_C)
+    time.sleep(0.02)  # while it ends its private daemon
+    someone.type(CTRL_C)
+
+    assert someone.leaves(30) == 130
+    wait_for("the private daemon's end", lambda: not list(scratch.iterdir()), 30)
 
 
 def test_ctrl_c_during_a_probe_leaves_nothing_behind(
