@@ -131,6 +131,7 @@ def uninstall(scope: str | None, named_home: Path | None, root: Path, as_json: b
     removal = service.uninstall()
     if service.place.is_real:
         forget(service, notes)
+    notes = list(dict.fromkeys(notes))  # an unreachable manager refuses each step alike
     if as_json:
         told: dict[str, Any] = {"scope": service.place.scope.value, "notes": notes}
         print_json(told | {"removed": [*map(str, removal.removed)], "kept": [*map(str, removal.kept)]})

@@ -449,3 +449,12 @@ def test_status_names_the_command_that_repairs_this_very_service(fermix: Any) ->
 
     assert repaired.exit_code == 0, repaired.stderr
     assert "RestartSec=5s" in unit.read_text()
+
+
+def test_uninstall_tells_once_that_the_service_manager_cannot_be_reached(machine: Machine) -> None:
+    machine("service", "install", "--user", "--no-start")
+    (machine.state / "unreachable").touch()
+
+    done = machine("service", "uninstall")
+
+    assert (done.exit_code, done.stderr.count("cannot be reached")) == (0, 1), done.stderr
