@@ -11,13 +11,14 @@ from pathlib import Path
 import click
 
 from fermix.cli.completing import model_files
-from fermix.cli.config import apply_edits, say_how_it_counts
+from fermix.cli.config import apply_edits
 from fermix.cli.options import Group, examples, json_option, own_home, print_json
 from fermix.cli.progress import ProgressBar, size_text
+from fermix.cli.setup_apply import apply_to_running
 from fermix.cli.terminal import one_line, say
 from fermix.config.edits import Edit
 from fermix.config.home import prepare_home
-from fermix.daemon.sections import SCHEMA, Settings, load_settings
+from fermix.daemon.sections import Settings, load_settings
 from fermix.errors import OwnerError, UsageError
 from fermix.providers.catalog import BUILT_IN, ModelFact, list_models, local_models
 from fermix.providers.local_files import is_available
@@ -140,11 +141,13 @@ def use(name: str, as_json: bool) -> None:
         raise unknown(name, [*files, *settings.providers, LOCAL])
     prepare_home(home)
     apply_edits([Edit(("provider", "name"), provider), Edit(("provider", "model"), model)])
+    applied = apply_to_running(home, has_changed=True)
     if as_json:
         print_json({"provider": provider, "model": model})
         return
     print(f"{name} answers from now on.", flush=True)
-    say_how_it_counts(home, [SCHEMA.locate(key).setting for key in ("provider.name", "provider.model")])
+    if applied["hint"]:
+        print(applied["hint"])
 
 
 def _download(

@@ -1,4 +1,4 @@
-"""Brings what setup wrote to a daemon that runs already."""
+"""Brings what setup, or the choice of a model, wrote to a daemon that runs already."""
 
 from __future__ import annotations
 

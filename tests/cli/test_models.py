@@ -76,6 +76,20 @@ def test_configured_provider_is_used_with_its_own_model(fermix: Any, file: Path)
     assert config(fermix)["provider"] == {"name": "mine"}
 
 
+def test_running_daemon_answers_with_the_chosen_model_from_now_on(fermix: Any, file: Path) -> None:
+    fermix("config", "set", "http.port", "0")
+    fermix("config", "set", "providers.mine.base_url", "http://127.0.0.1:1/v1")
+    fermix("config", "set", "providers.mine.model", "m")
+    assert fermix("start").exit_code == 0
+
+    chosen = fermix("models", "use", "mine")
+    asked = json.loads(fermix("status", "--json").stdout)["provider"]
+    fermix("stop")
+
+    assert (chosen.stdout, chosen.stderr) == ("mine answers from now on.\n", "")
+    assert asked == {"name": "mine", "model": "m"}
+
+
 def test_fermix_without_an_engine_says_so_before_it_chooses_a_file(fermix: Any, file: Path) -> None:
     fermix("models", "add", str(file))
     code = "import sys; sys.frozen = True; from fermix.__main__ import main; sys.exit(main())"
