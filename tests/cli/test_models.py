@@ -90,6 +90,18 @@ def test_running_daemon_answers_with_the_chosen_model_from_now_on(fermix: Any, f
     assert asked == {"name": "mine", "model": "m"}
 
 
+def test_what_doctor_says_about_a_broken_file_in_use_repairs_it(fermix: Any, file: Path) -> None:
+    fermix("models", "add", str(file))
+    fermix("models", "use", "qwen")
+    (fermix.home / "models/qwen.gguf").write_bytes(b"this is no model")
+
+    findings = json.loads(fermix("doctor", "--json").stdout)["findings"]
+    (hint,) = [each["hint"] for each in findings if each["check"] == "helpers" and each["state"] == "fail"]
+
+    assert fermix(*shlex.split(hint)[1:]).exit_code == 0
+    assert "qwen" not in names(fermix)
+
+
 def test_fermix_without_an_engine_says_so_before_it_chooses_a_file(fermix: Any, file: Path) -> None:
     fermix("models", "add", str(file))
     code = "import sys; sys.frozen = True; from fermix.__main__ import main; sys.exit(main())"

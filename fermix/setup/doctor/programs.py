@@ -56,7 +56,11 @@ def _file(path: Path) -> list[Finding]:
     try:
         check_whole(path, path.stem)
     except ModelUnusable as error:
-        return [TOPIC.fail(f"'{path}': {error.message}", f"fermix models remove {shlex.quote(path.stem)}")]
+        return [
+            TOPIC.fail(
+                f"'{path}': {error.message}", f"fermix models remove {shlex.quote(path.stem)} --force"
+            )
+        ]
     return []
 
 

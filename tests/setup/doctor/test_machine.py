@@ -108,7 +108,7 @@ def test_missing_and_wrong_model_files_are_named(scene: SceneMaker, home: Home) 
     cut_off = one(programs.look(named), State.FAIL)
 
     assert "mine.gguf" in missing.saw and "mine.gguf" in wrong.saw
-    assert (missing.hint, wrong.hint) == ("fermix models list", "fermix models remove mine")
+    assert (missing.hint, wrong.hint) == ("fermix models list", "fermix models remove mine --force")
     assert "cut off" in cut_off.saw
 
 
