@@ -23,6 +23,7 @@ from gunicorn.http.wsgi import Response, create
 from fermix.errors import DeadlineExceeded
 from fermix.tasks import Deadline, at_most, sleep, time_limit
 from fermix.web.link import KEY, Link
+from fermix.web.places import Places
 from fermix.web.refusals import Refused, body_of
 from fermix.web.settings import HttpSettings
 from fermix.web.tls import Tls
@@ -61,16 +62,12 @@ class Serving:
         self._config = config
         self._settings = settings
         self._tls = tls
-        self._idle: dict[socket.socket, None] = {}
-        """Connections from which something is still to come, the longest silent first."""
-        self._open = 0
+        self._places = Places(lambda: settings().connections)
 
     def handle(self, listener: Address, client: socket.socket, address: Any) -> None:
         """Serve a connection to its end."""
         settings = self._settings()
-        self._open += 1
-        if self._open >= settings.connections:
-            self._make_room()
+        self._places.take()
         try:
             client.settimeout(settings.send_timeout_s)
             if self._tls is not None:
@@ -83,19 +80,16 @@ class Serving:
         except Exception:  # the boundary of a connection: what was sent of an answer must not look whole
             log.exception("An answer was cut off")
         finally:
-            self._open -= 1
+            self._places.give_back(client)
             client.close()
 
     def _shake_hands(self, client: Any, limit_s: float) -> None:
         """Raises: OSError when there is no TLS with this client, or not in time."""
-        self._idle[client] = None
         try:
-            with time_limit(limit_s, "A handshake"):
+            with self._places.awaiting(client), time_limit(limit_s, "A handshake"):
                 client.do_handshake()
         except DeadlineExceeded as error:
             raise TimeoutError(error.message) from error
-        finally:
-            self._idle.pop(client, None)
 
     def _serve(self, listener: Address, client: socket.socket, address: Any) -> None:
         parser = RequestParser(self._config, client, address)
@@ -109,9 +103,8 @@ class Serving:
 
     def _next(self, parser: RequestParser, client: socket.socket) -> Request | None:
         """The next request's head; None when none came, or none that makes sense."""
-        self._idle[client] = None
         try:
-            with at_most(self._settings().idle_s):
+            with self._places.awaiting(client), at_most(self._settings().idle_s):
                 return next(parser)
         except StopIteration:
             return None
@@ -122,8 +115,6 @@ class Serving:
         except errors.ParseException as error:
             self._refuse(client, _refusal(error))
             return None
-        finally:
-            self._idle.pop(client, None)
 
     def _answer(self, request: Request, client: socket.socket, address: Any, listener: Address) -> bool:
         """Answer one request; whether the connection may carry another one."""
@@ -134,12 +125,13 @@ class Serving:
         )
         link = Link(client, (address[0], address[1]), Deadline.after(self._settings().request_timeout_s))
         environ[KEY] = link
-        environ["wsgi.input"] = _Input(request.body, client, self._idle, is_awaited=not asks_first)
+        environ["wsgi.input"] = _Input(request.body, client, self._places, is_awaited=not asks_first)
         pieces = self._application(environ, response.start_response)
         try:
             for piece in pieces:
                 link.was_there = link.is_there()
-                response.write(piece)
+                with self._places.awaiting(client):
+                    response.write(piece)
             response.close()
         finally:
             close = getattr(pieces, "close", None)
@@ -165,23 +157,9 @@ class Serving:
         """
         client.shutdown(socket.SHUT_WR)
         left = LINGER_BYTES
-        self._idle[client] = None
-        try:
-            with at_most(LINGER_S):
-                while left > 0 and (data := client.recv(65_536)):
-                    left -= len(data)
-        finally:
-            self._idle.pop(client, None)
-
-    def _make_room(self) -> None:
-        """Hang up on whoever has been silent the longest; a newcomer may want something."""
-        for client in self._idle:
-            del self._idle[client]
-            try:
-                client.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                log.debug("An idle client had left already")
-            return
+        with self._places.awaiting(client), at_most(LINGER_S):
+            while left > 0 and (data := client.recv(65_536)):
+                left -= len(data)
 
 
 class _Response(Response):
@@ -196,13 +174,11 @@ class _Response(Response):
 class _Input:
     """A body as the application reads it; while it does not come, its connection counts as idle."""
 
-    def __init__(
-        self, body: Any, client: socket.socket, idle: dict[socket.socket, None], *, is_awaited: bool
-    ) -> None:
+    def __init__(self, body: Any, client: socket.socket, places: Places, *, is_awaited: bool) -> None:
         """`is_awaited` False: the client waits to be told that its body is wanted (RFC 9110, 10.1.1)."""
         self._body = body
         self._client = client
-        self._idle = idle
+        self._places = places
         self._is_awaited = is_awaited
 
     def read(self, size: int, /) -> bytes:
@@ -218,11 +194,8 @@ class _Input:
         return b"".join(pieces)
 
     def _read(self, size: int) -> bytes:
-        self._idle[self._client] = None
-        try:
+        with self._places.awaiting(self._client):
             piece: bytes = self._body.read(size)
-        finally:
-            self._idle.pop(self._client, None)
         return piece
 
 

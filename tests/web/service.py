@@ -16,6 +16,7 @@ from gunicorn.app.base import BaseApplication
 
 from fermix.auth.tokens import Tokens
 from fermix.clock import SystemClock
+from fermix.daemon.connections import Connections
 from fermix.daemon.serverlog import ServerLog
 from fermix.errors import NotReady, SessionUnknown, UsageError
 from fermix.gateway.inbox import InboxEntry
@@ -343,7 +344,11 @@ def serving(root: Path, *, tls: Tls | None = None, **changes: Any) -> Iterator[S
     server = Serving(application, config=_Application().cfg, settings=lambda: service.settings, tls=tls)
     listener = socket.create_server(("127.0.0.1", 0))
     service.port = listener.getsockname()[1]
-    stream_server = StreamServer(listener, handle=lambda client, at: server.handle(listener, client, at))
+    stream_server = StreamServer(
+        listener,
+        handle=lambda client, at: server.handle(listener, client, at),
+        spawn=Connections(service.settings.connections),
+    )
     stream_server.start()
     try:
         yield service

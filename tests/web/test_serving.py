@@ -239,6 +239,18 @@ def test_newcomers_take_the_place_of_bodies_that_do_not_come(tmp_path):
         assert service.send("GET", "/health/live").status == 200
 
 
+def test_newcomers_take_the_place_of_clients_that_take_nothing(tmp_path):
+    with serving(tmp_path, connections=8) as service:
+        for _ in range(12):
+            link = service.connect()
+            link.setblocking(False)
+            link.send(service.request("GET", "/openapi.json", is_last=False) * 400)
+        gevent.sleep(0.5)
+
+        with gevent.Timeout(5):
+            assert service.send("GET", "/health/live").status == 200
+
+
 def test_a_client_that_sends_many_requests_at_once_lets_others_go_first(service):
     first, modest, last = service.connect(), service.connect(), service.connect()
     gevent.sleep(0.05)
