@@ -155,9 +155,7 @@ class LogFile(logging.Handler):
         fcntl.flock(self._fd, fcntl.LOCK_EX)
         try:
             if self._identity == self._identity_of_path():
-                aside = [
-                    self._path.with_name(f"{self._path.name}.{n}") for n in range(self.settings.files)
-                ]
+                aside = [self._path.with_name(f"{self._path.name}.{n}") for n in range(self.settings.files)]
                 for older, newer in zip(aside[:1:-1], aside[-2:0:-1], strict=True):
                     with contextlib.suppress(FileNotFoundError):
                         newer.replace(older)
