@@ -15,7 +15,7 @@ import msgspec
 from fermix import __version__
 from fermix.web.refusals import RETRY_S, ErrorBody
 from fermix.web.routes import BYTES, EVENTS, JSON, Answer, Call, NoQuery, Route
-from fermix.web.schema import SESSION_NAME, ULID
+from fermix.web.schema import SESSION_NAME, ULID, WORDS_PATTERN
 
 Described = dict[str, Any]  # a piece of an OpenAPI document
 
@@ -58,7 +58,7 @@ EVENT_EXAMPLES = {
 RULES: dict[str, Described] = {
     "Message": {
         "anyOf": [
-            {"properties": {"text": {"pattern": r"\S"}}},
+            {"properties": {"text": {"pattern": WORDS_PATTERN}}},
             {"properties": {"attachments": {"minItems": 1}}, "required": ["attachments"]},
         ]
     },

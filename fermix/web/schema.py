@@ -19,6 +19,9 @@ SPACES = r" \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 UNTITLED = rf"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f{FORMATTING}"
 """What no title may hold; other white space becomes one blank."""
 
+WORDS_PATTERN = r"[^\x09-\x0d\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]"
+r"""Some sign that is no white space; `\S` means other ones in each dialect."""
+
 _END = rf"[^{CONTROLS}{SPACES}{FORMATTING}]"
 _MIDDLE = rf"(?: |{_END})"
 NAME_PATTERN = rf"^{_END}(?:{_MIDDLE}{{0,62}}{_END})?$"

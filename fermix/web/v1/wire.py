@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from fermix.web.schema import SessionName
+from fermix.web.schema import WORDS_PATTERN, SessionName
 
 MODEL = "fermix"
 """The one model there is."""
@@ -57,7 +57,7 @@ class FilePart(msgspec.Struct, tag_field="type", tag="file"):
     file: FileData
 
 
-Words = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": r"\S"})]
+Words = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": WORDS_PATTERN})]
 Parts = Annotated[
     list[TextPart | ImagePart | FilePart],
     msgspec.Meta(
@@ -68,7 +68,7 @@ Parts = Annotated[
                     {"required": ["type"], "properties": {"type": {"enum": ["image_url", "file"]}}},
                     {
                         "required": ["type", "text"],
-                        "properties": {"type": {"const": "text"}, "text": {"pattern": r"\S"}},
+                        "properties": {"type": {"const": "text"}, "text": {"pattern": WORDS_PATTERN}},
                     },
                 ]
             }
