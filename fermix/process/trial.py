@@ -15,6 +15,8 @@ _CHILD_S = 2.0
 def succeeds_in_child(does: Callable[[], bool]) -> bool:
     """Whether `does` is true there; False also when the child does not come to its end within 2 s.
 
+    Contract: `does` only calls the system. Where gevent has patched, a wait of its would turn the parent's
+    hub in the child: both share its epoll set, and the parent then misses what happens to it.
     It answers through a pipe: where gevent has patched, its hub may be the one that gets to know how a
     child ended.
     """
