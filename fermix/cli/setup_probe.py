@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
+import signal
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from fermix.cli.door import Door
 from fermix.cli.gone import wait_until_gone
-from fermix.cli.waiting import Waiting
-from fermix.errors import DaemonLost, DeadlineExceeded, FermixError, NotRunning
-from fermix.ipc.client import Connection, Result, open_connection
+from fermix.cli.waiting import Waiting, patiently
+from fermix.errors import DaemonLost, FermixError, NotRunning
+from fermix.ipc.client import Connection, open_connection
 from fermix.paths import Home
+from fermix.process.locks import is_locked
 from fermix.setup.wizard.port import Attempt, Tried
 
 _PROBE_TIMEOUT_S = 45.0
 """The daemon itself gives up after 30 s."""
-_TICK_S = 0.1
 _STOP_S = 10.0
+_PAUSE_S = 0.02
 _TOO_OLD = ("method_unknown", "invalid_params", "daemon_too_old", "starting")
 
 
@@ -64,13 +68,16 @@ class ProbeDoor:
         scratch, self._scratch = self._scratch, None
         if scratch is None:
             return
+        home = Home(scratch)
         try:
-            with contextlib.suppress(FermixError), open_connection(Home(scratch).socket) as connection:
+            with contextlib.suppress(FermixError), open_connection(home.socket) as connection:
                 pid = connection.peer_pid()
                 connection.call("stop", {"only_private": True}, _STOP_S)
                 wait_until_gone(pid, _STOP_S)
         finally:  # also when Ctrl-C is pressed again meanwhile
-            shutil.rmtree(scratch, ignore_errors=True)
+            with _deaf_to_ctrl_c():
+                _kill(home)
+                shutil.rmtree(scratch, ignore_errors=True)
 
     def _running(self, params: dict[str, Any], waiting: Waiting) -> dict[str, Any] | None:
         """What the home's own daemon says; None when there is none, or it is too old to be asked.
@@ -97,16 +104,25 @@ class ProbeDoor:
             return _answer(connection, params, waiting)
 
 
+@contextlib.contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _kill(home: Home) -> None:
+    """End a private daemon that still runs: it would put back what is removed from its home."""
+    with contextlib.suppress(FermixError, ProcessLookupError), open_connection(home.socket) as connection:
+        os.kill(connection.peer_pid(), signal.SIGKILL)
+    end = time.monotonic() + _STOP_S
+    while is_locked(home.lease) and time.monotonic() < end:  # its worker is killed by the kernel
+        time.sleep(_PAUSE_S)
+
+
 def _answer(connection: Connection, params: dict[str, Any], waiting: Waiting) -> dict[str, Any]:
     """Raises: what the daemon refuses, DeadlineExceeded, DaemonLost."""
     given = {name: value for name, value in params.items() if value is not None}
-    stream = connection.stream("provider.probe", given, 10.0)
-    end = time.monotonic() + _PROBE_TIMEOUT_S
-    while time.monotonic() < end:
-        answer = stream.read(_TICK_S)
-        if isinstance(answer, Result):
-            return answer.data
-        waiting.tick()
-    raise DeadlineExceeded(
-        f"The daemon did not answer within {_PROBE_TIMEOUT_S:.0f} s.", hint="fermix logs -n 20"
-    )
+    return patiently(connection, "provider.probe", given, waiting=waiting, timeout_s=_PROBE_TIMEOUT_S)
