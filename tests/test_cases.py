@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import tomllib
-from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parent.parent
+from tests.collected import CHECKOUT, missing_of
+
 CASES = tomllib.loads((CHECKOUT / "tests/cases.toml").read_text())
 REPORTS = CHECKOUT.parent / "shared/cases"
 """The lists of reports lie beside the checkout; a clone elsewhere does without."""
@@ -39,18 +37,4 @@ def test_required_rows_are_those_of_the_list() -> None:
 
 def test_every_named_test_is_collected() -> None:
     named = {case["test"] for case in CASES.values() if "test" in case}
-    files = sorted({name.split("::")[0] for name in named})
-    missing_files = [file for file in files if not (CHECKOUT / file).exists()]
-    assert missing_files == []
-    # A process of its own, so that the check also holds when only part of the tests is run.
-    listed = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", "--binary=dist/fermix", *files],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert listed.returncode == 0, listed.stdout[-2000:] + listed.stderr[-2000:]
-    collected = {line.split("[")[0] for line in listed.stdout.splitlines() if "::" in line}
-    assert sorted(named - collected) == []
+    assert missing_of(named, "--binary=dist/fermix") == []

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 
 from fermix.daemon.sections import SCHEMA
-
-CHECKOUT = Path(__file__).resolve().parent.parent
+from tests.collected import CHECKOUT, missing_of
 
 
 def test_every_setting_names_its_test() -> None:
@@ -22,21 +18,7 @@ def test_every_setting_names_its_test() -> None:
 
 
 def test_every_test_of_a_setting_is_collected() -> None:
-    tests = set(named().values())
-    files = sorted({test.partition("::")[0] for test in tests})
-    assert [file for file in files if not (CHECKOUT / file).exists()] == []
-    # A process of its own, so that the check also holds when only part of the tests is run.
-    listed = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", *files],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert listed.returncode == 0, listed.stdout[-2000:] + listed.stderr[-2000:]
-    collected = {line.partition("[")[0] for line in listed.stdout.splitlines() if "::" in line}
-    assert sorted(tests - collected) == []
+    assert missing_of(set(named().values())) == []
 
 
 def named() -> dict[str, str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
-import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from fermix.config.home import check_private_file
 from fermix.config.regular import open_regular
-from fermix.errors import ConfigError, HomeUnsafe
+from fermix.errors import ConfigError
 
 LIMIT_BYTES = 1024 * 1024
 
@@ -60,7 +60,7 @@ class Kept(Generic[Value]):
             with open_regular(self._path) as stream:
                 found = os.fstat(stream.fileno())
                 identity = _identity(found)
-                _refuse_unsafe(self._path, found)
+                check_private_file(self._path, found)
                 raw = stream.read(LIMIT_BYTES + 1)
             if len(raw) > LIMIT_BYTES:
                 raise ConfigError(f"{self._path} is larger than {LIMIT_BYTES} bytes.")
@@ -71,20 +71,6 @@ class Kept(Generic[Value]):
             return identity, self._missing, error
         except OSError as exc:
             return None, self._missing, _unusable(self._path, exc)
-
-
-def _refuse_unsafe(path: Path, found: os.stat_result) -> None:
-    name = shlex.quote(str(path))
-    if found.st_uid not in (os.geteuid(), 0):
-        raise HomeUnsafe(
-            f"{path} belongs to user {found.st_uid}, and fermix runs as user {os.geteuid()}.",
-            hint=f"sudo chown {os.geteuid()} {name}",
-        )
-    mode = stat.S_IMODE(found.st_mode)
-    if mode & 0o077:
-        raise HomeUnsafe(
-            f"{path} has mode {mode:04o}: others can reach it. Expected 0600.", hint=f"chmod 600 {name}"
-        )
 
 
 def _identity(found: os.stat_result) -> _Identity:

@@ -17,6 +17,7 @@ from fermix.cli.waiting import Waiting
 from fermix.errors import FermixError, OwnerError
 from fermix.ipc.client import open_connection
 from fermix.paths import Home
+from fermix.process.locks import is_locked
 from fermix.process.program import own_command, own_variables
 
 START_TIMEOUT_S = 60.0
@@ -134,7 +135,7 @@ def wait_until_ready(home: Home, launched: Start, waiting: Waiting, *, timeout_s
             launched.give_way(status)
             return status
         ending = launched.ending()
-        if ending is not None and status is None and not _is_leased(home):
+        if ending is not None and status is None and not is_locked(home.lease):
             raise _start_failed(f"The daemon ended while it started ({ending}).", launched)
         time.sleep(_PAUSE_S)
     raise _start_failed(f"The daemon was not ready within {timeout_s:.3g} s.", launched)
@@ -149,20 +150,6 @@ def _status(home: Home) -> dict[str, Any] | None:
         if error.code in COMES_AND_GOES:
             return None
         raise
-
-
-def _is_leased(home: Home) -> bool:
-    """Whether some process holds the home's lease; asked without touching the lock itself.
-
-    Taking the lock to find out, even for a moment, could make a starting daemon fail.
-    Source: proc(5), /proc/locks: "1: FLOCK ADVISORY WRITE pid major:minor:inode start end".
-    """
-    try:
-        inode = home.lease.stat().st_ino
-        locks = Path("/proc/locks").read_text()
-    except OSError:
-        return False
-    return any(f":{inode} " in line and "FLOCK" in line for line in locks.splitlines())
 
 
 def _start_failed(message: str, launched: Start) -> OwnerError:

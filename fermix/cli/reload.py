@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import click
 
 from fermix.cli.options import examples, json_option, own_home, print_json
 from fermix.cli.terminal import say
-from fermix.cli.waiting import Waiting
-from fermix.errors import DeadlineExceeded
-from fermix.ipc.client import Result, open_connection
+from fermix.cli.waiting import Waiting, patiently
+from fermix.ipc.client import open_connection
 from fermix.paths import Home
 
 TIMEOUT_S = 90.0
 """Longer than one reload waits for another."""
-_LOOK_S = 0.1
 
 
 @click.command(epilog=examples("fermix reload", "fermix reload --json"))
@@ -43,14 +40,5 @@ def command(as_json: bool) -> None:
 
 def _reload(home: Home, *, is_silent: bool) -> dict[str, Any]:
     """What the daemon took up. Raises: what it says of a bad file, NotRunning, DeadlineExceeded."""
-    deadline_s = time.monotonic() + TIMEOUT_S
     with open_connection(home.socket) as connection, Waiting("reloading", is_silent=is_silent) as waiting:
-        stream = connection.stream("reload", {}, TIMEOUT_S)
-        while time.monotonic() < deadline_s:
-            answer = stream.read(_LOOK_S)
-            if isinstance(answer, Result):
-                return answer.data
-            waiting.tick()
-    raise DeadlineExceeded(
-        f"The daemon did not come to an end with 'reload' within {TIMEOUT_S:g} s.", hint="fermix logs -n 20"
-    )
+        return patiently(connection, "reload", {}, waiting=waiting, timeout_s=TIMEOUT_S)

@@ -39,6 +39,25 @@ def check_private(folder: Path) -> None:
         )
 
 
+def check_private_file(path: Path, found: os.stat_result, *, called: str = "it") -> None:
+    """Refuse an open file that others own or can reach; root's are as good as one's own.
+
+    Raises: HomeUnsafe with the command that repairs it.
+    """
+    name = shlex.quote(str(path))
+    if found.st_uid not in (os.geteuid(), 0):
+        raise HomeUnsafe(
+            f"{path} belongs to user {found.st_uid}, and fermix runs as user {os.geteuid()}.",
+            hint=f"sudo chown {os.geteuid()} {name}",
+        )
+    mode = stat.S_IMODE(found.st_mode)
+    if mode & 0o077:
+        raise HomeUnsafe(
+            f"{path} has mode {mode:04o}: others can reach {called}. Expected 0600.",
+            hint=f"chmod 600 {name}",
+        )
+
+
 def _prepare(folder: Path, *, is_private: bool) -> None:
     try:
         if not folder.is_dir():

@@ -10,6 +10,8 @@ from gevent.event import Event
 
 LIFE = 1_000_000
 """A turn's second life numbers its events from twice this, its third from three times."""
+LAST_SEQ = 1 << 53
+"""The largest number of an event: the largest whole number that every JSON reader keeps."""
 KEPT_TURNS = 512
 """Turns that are over and still replayed from memory; older ones are replayed from their rows."""
 KEPT_WEIGHT = 16_000_000

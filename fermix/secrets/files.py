@@ -5,16 +5,15 @@ from __future__ import annotations
 import errno
 import os
 import shlex
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from fermix.config.atomic import write_atomically
-from fermix.config.home import check_private
+from fermix.config.home import check_private, check_private_file
 from fermix.config.references import is_secret_name
 from fermix.config.regular import open_regular
-from fermix.errors import ConfigError, HomeUnsafe
+from fermix.errors import ConfigError
 from fermix.secret import Secret
 from fermix.secrets.port import SIZE_LIMIT_BYTES, check_name
 
@@ -41,7 +40,7 @@ class FileSecrets:
                 return None
             with stream:
                 check_private(self._folder)
-                _refuse_unsafe(path, os.fstat(stream.fileno()))
+                check_private_file(path, os.fstat(stream.fileno()), called="this secret")
                 raw = stream.read(SIZE_LIMIT_BYTES + 1)
         return Secret(_decode(path, raw))
 
@@ -82,20 +81,6 @@ class FileSecrets:
             except FileNotFoundError:
                 return False
         return True
-
-
-def _refuse_unsafe(path: Path, found: os.stat_result) -> None:
-    if found.st_uid not in (os.geteuid(), 0):
-        raise HomeUnsafe(
-            f"{path} belongs to user {found.st_uid}, and fermix runs as user {os.geteuid()}.",
-            hint=f"sudo chown {os.geteuid()} {shlex.quote(str(path))}",
-        )
-    mode = stat.S_IMODE(found.st_mode)
-    if mode & 0o077:
-        raise HomeUnsafe(
-            f"{path} has mode {mode:04o}: others can reach this secret. Expected 0600.",
-            hint=f"chmod 600 {shlex.quote(str(path))}",
-        )
 
 
 def _decode(path: Path, raw: bytes) -> str:

@@ -20,8 +20,6 @@ from fermix.web.routes import JSON, Call, Route, Stream
 from fermix.web.schema import Title
 from fermix.web.turns import Cancelled
 
-LAST_TEXT = 200
-"""Characters of the last message in a list of sessions."""
 PAGE_MESSAGES = 500
 MARKDOWN = "text/markdown; charset=utf-8"
 
@@ -158,7 +156,7 @@ def _session(summary: ConversationSummary) -> Session:
         updated_ms=conversation.updated_ms,
         archived_ms=conversation.archived_ms,
         message_count=summary.message_count,
-        last_text=(summary.last_text or "")[:LAST_TEXT],
+        last_text=summary.last_text,
     )
 
 

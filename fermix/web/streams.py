@@ -12,7 +12,7 @@ from contextlib import suppress
 import msgspec
 
 from fermix.errors import FermixError
-from fermix.gateway.watch import TurnLog
+from fermix.gateway.watch import LAST_SEQ, TurnLog
 from fermix.tasks import Deadline
 from fermix.web.refusals import Refused, body_of
 from fermix.web.routes import Call, Stream
@@ -20,7 +20,6 @@ from fermix.web.slots import Slot
 
 TICK_S = 1.0
 """How often a quiet stream looks whether its token still counts and its client is still there."""
-LAST_SEQ = 1 << 53
 
 
 def after_of(headers: Mapping[str, str]) -> int | None:

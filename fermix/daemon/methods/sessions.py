@@ -22,8 +22,6 @@ from fermix.messages import UserMessage
 LISTED_TEXT = 4_000
 """Characters of each message shown when a session is taken up again."""
 LAST_POSITION = 1 << 53
-LAST_TEXT = 200
-"""Characters of the last message in a list of sessions."""
 
 
 class ListParams(msgspec.Struct):
@@ -145,5 +143,5 @@ def _line(summary: ConversationSummary) -> dict[str, object]:
         "updated_ms": summary.conversation.updated_ms,
         "archived_ms": summary.conversation.archived_ms,
         "message_count": summary.message_count,
-        "last_text": summary.last_text[:LAST_TEXT],
+        "last_text": summary.last_text,
     }

@@ -13,12 +13,10 @@ from fermix.daemon.desk import MAIN_SESSION, Desk, Words
 from fermix.daemon.methods.access import operators, standing_of
 from fermix.errors import ProtocolError
 from fermix.gateway.inbox import InboxEntry
+from fermix.gateway.watch import LAST_SEQ
 from fermix.ipc.frames import BLOB_CHUNK_BYTES
 from fermix.ipc.server import Call, Method
 from fermix.web.port import Upload
-
-LAST_SEQ = 1 << 53
-"""The largest whole number that every JSON reader keeps."""
 
 
 class MessageParams(msgspec.Struct):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from fermix.process.locks import is_locked
 from fermix.setup.doctor.finding import Finding, Topic
-from fermix.setup.doctor.lease import is_held, named_holder
+from fermix.setup.doctor.lease import named_holder
 from fermix.setup.doctor.scene import Scene
 
 TOPIC = Topic("daemon")
@@ -19,7 +20,7 @@ def look(scene: Scene) -> list[Finding]:
         is_slow = scene.silence.code == "deadline"
         return [TOPIC.fail(scene.silence.message, "fermix restart" if is_slow else scene.silence.hint)]
     if scene.status is None:
-        if is_held(scene.home) and (holder := named_holder(scene.home.lease)) and holder.is_alive:
+        if is_locked(scene.home.lease) and (holder := named_holder(scene.home.lease)) and holder.is_alive:
             told = f"A fermix (pid {holder.pid}) holds the home, but nobody answers on its socket."
             return [TOPIC.fail(told, f"kill {holder.pid}; fermix start")]
         return [TOPIC.skipped("No daemon runs.", "fermix start")]

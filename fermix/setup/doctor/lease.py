@@ -6,12 +6,13 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from fermix.errors import LeaseHeld
 from fermix.paths import Home
+from fermix.process.locks import is_locked, opened_by
 from fermix.process.proc import look as look_at_process
 from fermix.process.proc import name_of
 from fermix.setup.doctor.finding import Finding, Topic, quoted
@@ -41,7 +42,7 @@ def look(scene: Scene) -> list[Finding]:
     path = scene.home.lease
     if path.is_symlink() or (path.exists() and not path.is_file()):
         return [TOPIC.fail(f"'{path}' is no plain file.", f"mv {quoted(path)} {quoted(path)}.aside")]
-    if not is_held(scene.home):
+    if not is_locked(path):
         return [TOPIC.ok("Nobody holds the lease of this home.")]
     holder = _settled_holder(path)
     open_in = opened_by(path)
@@ -74,24 +75,6 @@ def _settled_holder(path: Path) -> Holder | None:
     return holder
 
 
-def is_held(home: Home) -> bool:
-    """Whether some process holds the lock, asked without touching it: a starting daemon could fail.
-
-    Source: proc(5), /proc/locks: "1: FLOCK ADVISORY WRITE pid major:minor:inode start end". The
-    device may be another there than stat says, so a doubtful line counts only for a file that is open.
-    """
-    try:
-        found = home.lease.stat()
-        lines = Path("/proc/locks").read_text().splitlines()
-    except OSError:
-        return False
-    places = [line.split()[-3].split(":") for line in lines if "FLOCK" in line and len(line.split()) >= 8]
-    exact = [f"{os.major(found.st_dev):02x}", f"{os.minor(found.st_dev):02x}", str(found.st_ino)]
-    if exact in places:
-        return True
-    return any(place[-1] == str(found.st_ino) for place in places) and bool(opened_by(home.lease))
-
-
 def named_holder(path: Path) -> Holder | None:
     """Who holds or last held it; None when nobody can be read from the file."""
     try:
@@ -99,19 +82,6 @@ def named_holder(path: Path) -> Holder | None:
         return Holder(int(pid), mode, int(started))
     except (OSError, ValueError):
         return None
-
-
-def opened_by(path: Path) -> list[int]:
-    """The processes that have this file open, as far as we may look."""
-    try:
-        wanted = path.stat()
-    except OSError:
-        return []
-    found = []
-    for process in Path("/proc").iterdir():
-        if process.name.isdecimal() and _has_open(process / "fd", wanted):
-            found.append(int(process.name))
-    return sorted(found)
 
 
 @contextmanager
@@ -131,13 +101,3 @@ def kept_out(home: Home) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _has_open(descriptors: Path, wanted: os.stat_result) -> bool:
-    with suppress(OSError):  # gone, or another user's
-        for each in descriptors.iterdir():
-            with suppress(OSError):
-                found = each.stat()
-                if (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino):
-                    return True
-    return False

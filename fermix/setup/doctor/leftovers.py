@@ -15,8 +15,9 @@ from pathlib import Path
 from fermix.ipc.address import socket_address
 from fermix.paths import Home
 from fermix.process import proc
+from fermix.process.locks import is_locked
 from fermix.setup.doctor.finding import Finding, Topic, quoted
-from fermix.setup.doctor.lease import is_held, kept_out
+from fermix.setup.doctor.lease import kept_out
 from fermix.setup.doctor.scene import Scene
 
 TOPIC = Topic("leftovers")
@@ -34,7 +35,7 @@ _MARK = "FERMIX_COMMAND"
 
 def look(scene: Scene) -> list[Finding]:
     """Everything the next start would sweep, and what it would not."""
-    is_served = scene.status is not None or is_held(scene.home)
+    is_served = scene.status is not None or is_locked(scene.home.lease)
     findings = [*_processes(scene.home), *_pid(scene.home), *_socket(scene.home)] if not is_served else []
     findings += [*_half_written(scene, is_served), *_uploads(scene)]
     return findings or [TOPIC.ok("Nothing was left behind.")]
