@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from sys import getsizeof
 
 from fermix.conversations.store import ConversationStore
 from fermix.messages import AssistantMessage, ChatMessage, ToolMessage
@@ -19,12 +20,12 @@ _LOAD_ATTEMPTS = 5
 @dataclass(slots=True)
 class _History:
     messages: list[ChatMessage] = field(default_factory=list)
-    characters: int = 0
+    size_bytes: int = 0
 
     def add(self, messages: Iterable[ChatMessage]) -> None:
         for message in messages:
             self.messages.append(message)
-            self.characters += _weight(message)
+            self.size_bytes += _size(message)
 
 
 @dataclass(slots=True, eq=False)
@@ -42,13 +43,13 @@ class Histories:
         *,
         conversations: int = 256,
         messages: int = 200,
-        characters: int = 32_000_000,
+        size_bytes: int = 16_000_000,
     ) -> None:
-        """At most `conversations` lists, of about `messages` each, with `characters` in all."""
+        """At most `conversations` lists, of about `messages` each, with about `size_bytes` in all."""
         self._store = store
         self._conversations = conversations
         self._messages = messages
-        self._characters = characters
+        self._limit_bytes = size_bytes
         self._held = 0
         self._entries: OrderedDict[str, _History] = OrderedDict()
         self._loads: dict[str, set[_Load]] = {}
@@ -71,7 +72,7 @@ class Histories:
         self._drop(conversation_id)
         history = self._entries[conversation_id] = _History()
         history.add(messages)
-        self._held += history.characters
+        self._held += history.size_bytes
         self._evict()
 
     def extend(self, conversation_id: str, messages: Iterable[ChatMessage]) -> None:
@@ -84,10 +85,10 @@ class Histories:
         if history is None:
             return
         self._entries.move_to_end(conversation_id)
-        before = history.characters
+        before = history.size_bytes
         history.add(messages)
         self._shorten(history)
-        self._held += history.characters - before
+        self._held += history.size_bytes - before
         self._evict()
 
     def hold(self, messages: int) -> None:
@@ -106,7 +107,7 @@ class Histories:
     def _drop(self, conversation_id: str) -> None:
         history = self._entries.pop(conversation_id, None)
         if history is not None:
-            self._held -= history.characters
+            self._held -= history.size_bytes
 
     def _load(self, conversation_id: str) -> _History:
         """From the store; again when the conversation changed meanwhile, so that no message is missed."""
@@ -126,7 +127,7 @@ class Histories:
                 continue
             self._drop(conversation_id)
             self._entries[conversation_id] = history
-            self._held += history.characters
+            self._held += history.size_bytes
             self._evict()
             return history
         # Changing all the time: right as of this moment, so it is used and not kept.
@@ -143,18 +144,21 @@ class Histories:
             return
         while excess > 0 and isinstance(history.messages[excess], ToolMessage):
             excess -= 1
-        history.characters -= sum(_weight(message) for message in history.messages[:excess])
+        history.size_bytes -= sum(_size(message) for message in history.messages[:excess])
         del history.messages[:excess]
 
     def _evict(self) -> None:
-        while self._entries and (len(self._entries) > self._conversations or self._held > self._characters):
+        while self._entries and (
+            len(self._entries) > self._conversations or self._held > self._limit_bytes
+        ):
             _, history = self._entries.popitem(last=False)
-            self._held -= history.characters
+            self._held -= history.size_bytes
 
 
-def _weight(message: ChatMessage) -> int:
-    """About how many characters it holds."""
-    size = 100 + len(message.text)
+def _size(message: ChatMessage) -> int:
+    """About how many bytes of memory it takes; a text with rare signs takes four for each character."""
+    size = 100 + getsizeof(message.text)
     if isinstance(message, AssistantMessage):
-        size += len(message.reasoning) + sum(len(str(call.arguments)) for call in message.tool_calls)
+        size += getsizeof(message.reasoning)
+        size += sum(getsizeof(str(call.arguments)) for call in message.tool_calls)
     return size

@@ -16,6 +16,10 @@ from fermix.errors import StoreError
 
 Result = TypeVar("Result")
 
+READER_CACHE_KIB = 512
+"""Of each reader; with SQLite's own 2 MB each, memory would grow with the database."""
+WRITER_CACHE_KIB = 2048
+
 
 class Connection(peewee.SqliteDatabase):
     """What `work` is handed: peewee queries and plain SQL run on it, inside a transaction.
@@ -29,6 +33,7 @@ class Connection(peewee.SqliteDatabase):
             "busy_timeout": settings.busy_timeout_ms,
             "foreign_keys": 1,
             "query_only": int(is_reader),
+            "cache_size": -(READER_CACHE_KIB if is_reader else WRITER_CACHE_KIB),
             # What is deleted or replaced is overwritten in the file: somebody's words are gone then.
             "secure_delete": 1,
             # The writer copies the log back itself, after it has answered.

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 HANDED_BACK = "the daemon is stopping"
 TRIES = 2
-KNOWN_CONVERSATIONS = 4096
+KNOWN_CONVERSATIONS = 1024
 INTERRUPTED = (
     "Interrupted: fermix stopped while this ran. Whether it had an effect is unknown; it was not run again."
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from sys import getsizeof
 
 from gevent.event import Event
 
@@ -12,10 +13,10 @@ LIFE = 1_000_000
 """A turn's second life numbers its events from twice this, its third from three times."""
 LAST_SEQ = 1 << 53
 """The largest number of an event: the largest whole number that every JSON reader keeps."""
-KEPT_TURNS = 512
+KEPT_TURNS = 128
 """Turns that are over and still replayed from memory; older ones are replayed from their rows."""
-KEPT_WEIGHT = 16_000_000
-"""Characters and what each event costs of all those turns together; the oldest are let go first."""
+KEPT_WEIGHT = 8_000_000
+"""Bytes that all those turns together take, about; the oldest are let go first."""
 EVENT_WEIGHT = 400
 JOINED = ("text_delta", "reasoning_delta")
 JOINED_LENGTH = 16_384
@@ -69,7 +70,7 @@ class TurnLog:
             self._events.append(TurnEvent(self._next_seq, name, data))
             self._next_seq += 1
             self.weight += EVENT_WEIGHT
-        self.weight += sum(len(value) for value in data.values() if isinstance(value, str))
+            self.weight += sum(getsizeof(value) for value in data.values() if isinstance(value, str))
         if name == "done":
             self.is_over = True
             self.ending = data
@@ -106,6 +107,7 @@ class TurnLog:
         if len(text) > JOINED_LENGTH:
             return False
         self._events[-1] = TurnEvent(last.seq, name, {"text": text})
+        self.weight += getsizeof(text) - getsizeof(last.data["text"])
         return True
 
 

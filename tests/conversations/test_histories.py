@@ -133,7 +133,7 @@ def test_long_talk_stays_bounded(store, append, ids):
 
 
 def test_memory_in_all_is_bounded(store, append, ids):
-    histories = Histories(store, characters=10_000)
+    histories = Histories(store, size_bytes=10_000)
     for one in ids:
         append(one, user("x" * 4000))
         histories.get(one)
