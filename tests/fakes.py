@@ -10,8 +10,10 @@ from gevent.event import Event
 from fermix.capabilities.context import ToolContext
 from fermix.capabilities.turn import TurnFacts
 from fermix.channels.port import Chunk, Delivery
-from fermix.messages import AssistantMessage, ConversationKey, Inbound, ToolCall, Usage
+from fermix.messages import AssistantMessage, ConversationKey, Inbound, ModelCall, ToolCall, Usage
 from fermix.providers.port import (
+    FREE,
+    Called,
     Done,
     Failed,
     FailureKind,
@@ -42,6 +44,7 @@ class FakeModel:
 
     name = "fake"
     model = "fake-1"
+    price = FREE
 
     def __init__(self, *script: object, limits: ModelLimits | None = None) -> None:
         self.script = list(script)
@@ -60,10 +63,26 @@ class FakeModel:
             yield step
         elif isinstance(step, str):
             yield TextDelta(step)
+            yield self.called()
             yield Done(AssistantMessage(step), Usage(10, 2), "stop")
         else:
             calls = step if isinstance(step, tuple) else (step,)
+            yield self.called()
             yield Done(AssistantMessage("", tool_calls=calls), Usage(10, 2), "tool_calls")
+
+    def called(self) -> Called:
+        return Called(
+            ModelCall(
+                provider=self.name,
+                model=self.model,
+                usage=Usage(10, 2),
+                is_estimated=False,
+                cost_micro_usd=0,
+                outcome="done",
+                started_ms=0,
+                ended_ms=0,
+            )
+        )
 
     def notice(self) -> str | None:
         return self.says_once

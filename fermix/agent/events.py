@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fermix.messages import AssistantMessage, ToolCall, ToolMessage, Usage
-from fermix.providers.port import ReasoningDelta, TextDelta
+from fermix.providers.port import Called, ReasoningDelta, Restarted, TextDelta
 
 
 class Phase(StrEnum):
@@ -73,16 +73,27 @@ class TurnEnded:
 
 
 AgentEvent = (
-    PhaseChanged | TextDelta | ReasoningDelta | Replied | ToolCalled | ToolReplied | Notice | TurnEnded
+    PhaseChanged
+    | TextDelta
+    | ReasoningDelta
+    | Restarted
+    | Called
+    | Replied
+    | ToolCalled
+    | ToolReplied
+    | Notice
+    | TurnEnded
 )
 
 __all__ = [
     "AgentEvent",
+    "Called",
     "Notice",
     "Phase",
     "PhaseChanged",
     "ReasoningDelta",
     "Replied",
+    "Restarted",
     "TextDelta",
     "ToolCalled",
     "ToolReplied",

@@ -23,12 +23,15 @@ from fermix.capabilities.context import ToolContext
 from fermix.capabilities.registry import Registry
 from fermix.messages import AssistantMessage, ChatMessage, ToolCall, ToolMessage, Usage
 from fermix.providers.port import (
+    Called,
     Done,
     Failed,
     FailureKind,
     ModelRequest,
     Provider,
     ReasoningDelta,
+    Remark,
+    Restarted,
     TextDelta,
     ToolSchema,
 )
@@ -102,10 +105,14 @@ class Agent:
             deadline=turn.deadline,
         )
         for event in self.provider.stream(request):
-            if isinstance(event, TextDelta | ReasoningDelta):
+            if isinstance(event, TextDelta | ReasoningDelta | Restarted):
                 yield event
+            elif isinstance(event, Called):
+                thinking.usage += event.call.usage
+                yield event
+            elif isinstance(event, Remark):
+                yield Notice(event.text)
             elif isinstance(event, Done):
-                thinking.usage += event.usage
                 if event.stop_reason == "length":
                     yield Notice("The model's answer was cut: it reached the longest it may give.")
                 return event.reply

@@ -18,10 +18,12 @@ from fermix.errors import (
     Unreachable,
     Unreadable,
 )
+from fermix.messages import ModelCall, Usage
 from fermix.net.door import OwnerDoor
 from fermix.net.response import Response
 from fermix.providers.apis.wire import STREAM_LIMIT_BYTES, Route, StreamDecoder, WireApi
 from fermix.providers.port import (
+    Called,
     Done,
     Failed,
     FailureKind,
@@ -36,6 +38,8 @@ from fermix.tasks import Deadline
 
 log = logging.getLogger(__name__)
 
+BYTES_PER_TOKEN = 4
+"""A rough guess for what nobody counted."""
 _ERROR_BODY_BYTES = 64 * 1024
 _TAIL_WAIT_S = 5.0
 """How long a finished answer may keep its end marker back."""
@@ -59,6 +63,7 @@ class HttpProvider:
         self.name = route.provider
         self.model = route.model
         self.limits = route.limits
+        self.price = route.price
         self._route = route
         self._api = api
         self._door = door
@@ -93,6 +98,7 @@ class HttpProvider:
             message = f"The request holds text that is not Unicode ({error.reason})."
             yield Failed(FailureKind.INVALID_REQUEST, message, retryable=False)
             return
+        started_ms = self._clock.now_ms()
         response = self._door.send(
             "POST",
             self._api.path,
@@ -110,12 +116,50 @@ class HttpProvider:
                     response.status, response.headers, text, route=self._route, now_ms=self._clock.now_ms()
                 )
                 return
-            for event in self._read(response, self._api.decoder(request, self._route)):
-                if isinstance(event, Done):
-                    self._check_size(event, len(body))
+            decoder = self._api.decoder(request, self._route)
+            yield from self._billed(response, decoder, len(body), started_ms=started_ms, deadline=deadline)
+
+    def _billed(
+        self,
+        response: Response,
+        decoder: StreamDecoder,
+        sent_bytes: int,
+        *,
+        started_ms: int,
+        deadline: Deadline,
+    ) -> Iterator[StreamEvent]:
+        """The answer's events, with what it took in front of its end."""
+        said_chars = 0
+        end: Done | Failed
+        try:
+            for event in self._read(response, decoder):
+                if isinstance(event, Done | Failed):
+                    end = event
+                    break
+                if isinstance(event, TextDelta | ReasoningDelta):
+                    said_chars += len(event.text)
                 yield event
-                if isinstance(event, Failed):
-                    return
+            else:
+                end = decoder.end()
+        except FermixError as error:
+            end = failed_from(error, self.name, is_over=deadline.is_over())
+        if isinstance(end, Done):
+            self._check_size(end, sent_bytes)
+        counted = decoder.usage
+        usage = counted or Usage(sent_bytes // BYTES_PER_TOKEN, -(-said_chars // BYTES_PER_TOKEN))
+        yield Called(
+            ModelCall(
+                provider=self.name,
+                model=self.model,
+                usage=usage,
+                is_estimated=counted is None,
+                cost_micro_usd=self.price.cost(usage) if self.price else None,
+                outcome="done" if isinstance(end, Done) else end.kind.value,
+                started_ms=started_ms,
+                ended_ms=self._clock.now_ms(),
+            )
+        )
+        yield end
 
     def _read(self, response: Response, decoder: StreamDecoder) -> Iterator[StreamEvent]:
         media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -125,7 +169,6 @@ class HttpProvider:
             raise Unreadable("It answered with a web page; the base address is probably wrong.")
         else:
             yield from self._read_stream(response, decoder)
-        yield decoder.end()
 
     def _read_stream(self, response: Response, decoder: StreamDecoder) -> Iterator[StreamEvent]:
         while not decoder.is_over:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-from fermix.messages import AssistantMessage, ChatMessage, Usage
+from fermix.messages import AssistantMessage, ChatMessage, ModelCall, Usage
 from fermix.tasks import Cancel, Deadline
 
 
@@ -21,6 +21,7 @@ class FailureKind(StrEnum):
     CONTEXT_OVERFLOW = "context_overflow"
     CONTENT_REFUSED = "content_refused"
     INVALID_REQUEST = "invalid_request"
+    IMAGE_UNSUPPORTED = "image_unsupported"
     PROVIDER_UNAVAILABLE = "provider_unavailable"
     TIMEOUT = "timeout"
     TRANSPORT = "transport"
@@ -47,6 +48,16 @@ class ModelRequest:
     tools: tuple[ToolSchema, ...]
     cancel: Cancel
     deadline: Deadline
+    images: Mapping[str, bytes] = field(default_factory=dict)
+    """The pictures of the messages by their path; one that is missing here is told as words."""
+    effort: str | None = None
+    """One of the model's own levels of thinking; None leaves it to the vendor."""
+    max_output_tokens: int | None = None
+    """Longest answer to this one question; None leaves it at the model's limit."""
+    conversation_id: str = ""
+    """The same for all requests of one conversation, so that a provider finds its cache again."""
+    fitted: Callable[[ModelLimits], ModelRequest] | None = None
+    """The same question for a model of other limits, as a chain asks it; None: there is only this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +97,26 @@ class Failed:
     """What the server answered with; None when there was no answer or it was a 200."""
 
 
-StreamEvent = TextDelta | ReasoningDelta | Done | Failed
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A request that was answered with a stream has ended, well or not; comes before Done or Failed."""
+
+    call: ModelCall
+
+
+@dataclass(frozen=True, slots=True)
+class Restarted:
+    """Another provider begins the answer anew: whoever showed deltas drops them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something a person should know of how the answer comes about, in one short line."""
+
+    text: str
+
+
+StreamEvent = TextDelta | ReasoningDelta | Called | Restarted | Remark | Done | Failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +124,42 @@ class ModelLimits:
     """What fits into one request."""
 
     takes_tools: bool = True
+    sees_images: bool = False
+    window_tokens: int | None = None
+    """Input and output together; None when it is not known."""
+    efforts: tuple[str, ...] = ()
+    """Levels of thinking that may be asked for, the least first."""
     prompt_bytes: int | None = None
     """Most bytes of system text and messages together; None when only the window counts."""
     max_output_tokens: int | None = None
     """None leaves it to the vendor."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What a model costs, in micro-USD for a million tokens."""
+
+    input: int
+    output: int
+    cached: int
+    written: int
+    as_of: str
+    """The day the vendor's page was read, `2026-12-01`."""
+
+    def cost(self, usage: Usage) -> int:
+        """Micro-USD for these tokens, rounded up."""
+        fresh = usage.input_tokens - usage.cached_tokens - usage.written_tokens
+        total = (
+            max(0, fresh) * self.input
+            + usage.cached_tokens * self.cached
+            + usage.written_tokens * self.written
+            + usage.output_tokens * self.output
+        )
+        return -(-total // 1_000_000)
+
+
+FREE = Price(input=0, output=0, cached=0, written=0, as_of="")
+"""Of models that run on this machine."""
 
 
 class Provider(Protocol):
@@ -116,11 +178,17 @@ class Provider(Protocol):
         """What fits now; may change between two turns, when the model does."""
         ...
 
+    @property
+    def price(self) -> Price | None:
+        """What the model that answers now costs; None when that is not known."""
+        ...
+
     def stream(self, request: ModelRequest) -> Iterator[StreamEvent]:
         """Yield deltas, then exactly one `Done` or `Failed`.
 
-        Contract: never raises for HTTP, model, timeout or cancel; those become `Failed`.
-        A stream cut before its finish reason is `Failed`, never an answer.
+        Contract: a `Called` comes for each request that was answered at all. Never raises for HTTP,
+        model, timeout or cancel; those become `Failed`. A stream cut before its finish reason is
+        `Failed`, never an answer.
         """
         ...
 

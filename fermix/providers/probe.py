@@ -20,7 +20,16 @@ from fermix.providers.apis.openai_chat import API
 from fermix.providers.apis.wire import Quirks, Route
 from fermix.providers.client import HttpProvider
 from fermix.providers.model_names import nearest, pick, read_names
-from fermix.providers.port import Failed, FailureKind, ModelRequest, Provider, StreamEvent, ToolSchema
+from fermix.providers.port import (
+    Called,
+    Failed,
+    FailureKind,
+    ModelRequest,
+    Provider,
+    Remark,
+    StreamEvent,
+    ToolSchema,
+)
 from fermix.secret import Secret
 from fermix.tasks import Cancel, Deadline
 
@@ -147,7 +156,7 @@ def probe_running(provider: Provider, *, cancel: Cancel, deadline: Deadline, clo
 
 def first_answer(events: Iterator[StreamEvent]) -> Failed | None:
     """The failure a stream begins with; None as soon as it begins with anything else."""
-    first = next(events, None)
+    first = next((event for event in events if not isinstance(event, Called | Remark)), None)
     if first is None:
         return Failed(FailureKind.PROTOCOL, "It gave no answer.", retryable=False)
     return first if isinstance(first, Failed) else None

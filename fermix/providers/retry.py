@@ -6,7 +6,7 @@ import logging
 import random
 from collections.abc import Callable, Iterator
 
-from fermix.providers.port import Failed, FailureKind, StreamEvent
+from fermix.providers.port import Failed, FailureKind, ReasoningDelta, StreamEvent, TextDelta
 from fermix.tasks import Cancel, Deadline
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ def retried(
             if isinstance(event, Failed):
                 failed = event
                 break
-            was_shown = True
+            was_shown = was_shown or isinstance(event, TextDelta | ReasoningDelta)
             yield event
         if failed is None:
             return

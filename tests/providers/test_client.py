@@ -12,7 +12,7 @@ from fermix.errors import ProviderError, SettingInvalid
 from fermix.paths import Home
 from fermix.providers.build import build
 from fermix.providers.client import HttpProvider
-from fermix.providers.port import Done, Failed, FailureKind, Provider, TextDelta
+from fermix.providers.port import Called, Done, Failed, FailureKind, Provider, TextDelta
 from fermix.providers.settings import NamedProviderSettings, ProviderSettings
 from fermix.providers.vendors.vendor import Parts
 from fermix.tasks import Cancel, TaskGroup, sleep
@@ -81,8 +81,9 @@ def test_a_stall_after_words_is_not_asked_again(connect: Connect) -> None:
         events = list(connect(server.base_url, idle_timeout_s=0.2).stream(ask()))
         assert len(server.requests) == 1
     assert events[:2] == [TextDelta("a"), TextDelta("b")]
-    assert isinstance(events[2], Failed)
-    assert events[2].kind is FailureKind.TIMEOUT
+    assert isinstance(events[2], Called) and events[2].call.outcome == "timeout"
+    assert isinstance(events[3], Failed)
+    assert events[3].kind is FailureKind.TIMEOUT
 
 
 def test_a_stream_that_only_trickles_is_ended_by_the_total_time(connect: Connect) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fermix.providers.port import Done, Failed, FailureKind, TextDelta
+from fermix.providers.port import Called, Done, Failed, FailureKind, TextDelta
 from fermix.providers.settings import LocalModelSettings
 from fermix.providers.vendors.embedded import EmbeddedModel
 from fermix.providers.vendors.vendor import Parts
@@ -43,8 +43,8 @@ def helper_pid(parts: Parts) -> int:
 
 def test_it_answers_with_streamed_words_and_low_priority(embedded: EmbeddedModel, parts: Parts) -> None:
     began = time.monotonic()
-    *deltas, done = embedded.stream(ask("Say hello."))
-    assert isinstance(done, Done)
+    *deltas, called, done = embedded.stream(ask("Say hello."))
+    assert isinstance(done, Done) and isinstance(called, Called)
     assert len(deltas) > 3 and all(isinstance(delta, TextDelta) for delta in deltas)
     assert 0 < done.usage.output_tokens <= 24
     assert time.monotonic() - began < 40

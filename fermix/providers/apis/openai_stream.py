@@ -83,7 +83,7 @@ class OpenAiStream:
         self._text = StringIO()
         self._reasoning = StringIO()
         self._calls = ToolCallAssembler()
-        self._usage = Usage()
+        self.usage: Usage | None = None
         self._finish_reason: str | None = None
 
     @property
@@ -119,7 +119,7 @@ class OpenAiStream:
         # Servers say "stop" beside tool calls, so the calls decide and not the reason.
         stop_reason = "length" if was_cut else "tool_calls" if calls else "stop"
         reply = AssistantMessage(self._text.getvalue(), calls, self._reasoning.getvalue())
-        return Done(reply, self._usage, stop_reason)
+        return Done(reply, self.usage or Usage(), stop_reason)
 
     def _take(self, events: list[SseEvent]) -> list[StreamEvent]:
         deltas: list[StreamEvent] = []
@@ -137,7 +137,7 @@ class OpenAiStream:
                 deltas.append(failures.from_event(chunk.error, provider=self._provider))
                 break
             if chunk.usage is not None:
-                self._usage = _usage(chunk.usage)
+                self.usage = _usage(chunk.usage)
             for choice in chunk.choices or ():
                 if choice.index in (None, 0):
                     self._choice(choice, deltas)

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fermix.providers.port import Done, Failed, ModelLimits, ModelRequest, StreamEvent
+from fermix.messages import Usage
+from fermix.providers.port import Done, Failed, ModelLimits, ModelRequest, Price, StreamEvent
 from fermix.secret import Secret
 
 STREAM_LIMIT_BYTES = 16 * 1024 * 1024
@@ -35,6 +36,7 @@ class Route:
     model: str
     quirks: Quirks = field(default_factory=Quirks)
     limits: ModelLimits = field(default_factory=ModelLimits)
+    price: Price | None = None
 
 
 class StreamDecoder(Protocol):
@@ -48,6 +50,11 @@ class StreamDecoder(Protocol):
     @property
     def is_finished(self) -> bool:
         """Whether the reason for finishing was seen; only counts and the end marker may follow."""
+        ...
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the provider has counted so far, also of an answer that breaks off; None when nothing."""
         ...
 
     def feed(self, data: bytes) -> Sequence[StreamEvent]:

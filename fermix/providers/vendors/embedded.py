@@ -19,7 +19,7 @@ from fermix.providers.apis.wire import Route
 from fermix.providers.catalog import BUILT_IN
 from fermix.providers.client import HttpProvider, failed_from
 from fermix.providers.local_server import KEY_VARIABLE
-from fermix.providers.port import ModelLimits, ModelRequest, StreamEvent
+from fermix.providers.port import FREE, ModelLimits, ModelRequest, StreamEvent
 from fermix.providers.retry import retried
 from fermix.providers.vendors.vendor import Parts
 from fermix.secret import Secret
@@ -67,6 +67,7 @@ class EmbeddedModel:
         self.route = Route(
             provider=name,
             model=model_path.stem if model_path else BUILT_IN,
+            price=FREE,
             limits=ModelLimits(
                 takes_tools=False, prompt_bytes=PROMPT_BYTES, max_output_tokens=parts.local.output_tokens
             ),

@@ -11,10 +11,12 @@ from fermix.providers.apis.wire import Route
 from fermix.providers.catalog import BUILT_IN, local_models
 from fermix.providers.client import HttpProvider
 from fermix.providers.port import (
+    FREE,
     Failed,
     FailureKind,
     ModelLimits,
     ModelRequest,
+    Price,
     Provider,
     StreamEvent,
 )
@@ -60,6 +62,11 @@ class LocalProvider:
         self._look()
         return self._ollama.limits if self._ollama else self._embedded.route.limits
 
+    @property
+    def price(self) -> Price | None:
+        """Nothing: it runs on this machine."""
+        return FREE
+
     def stream(self, request: ModelRequest) -> Iterator[StreamEvent]:
         """See `Provider.stream`."""
         self._look()
@@ -94,7 +101,7 @@ class LocalProvider:
         if found is not None:
             log.info("Using the model %s of the Ollama on this machine", found)
             self._ollama = HttpProvider(
-                Route(provider=self.name, model=found),
+                Route(provider=self.name, model=found, price=FREE),
                 API,
                 OwnerDoor(local.ollama_url.rstrip("/") + "/v1", connect_timeout_s=2.0),
                 key=lambda: None,
