@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from fermix.capabilities.cleaning import clean
 from fermix.capabilities.context import ToolContext
 from fermix.capabilities.tool import tool
 from fermix.errors import Cancelled, ToolFailed, ToolRetry
 from fermix.process import CommandResult, Ending
+from fermix.tasks import sleep
 from fermix.trust import Policy
 
 LONGEST_S = 600
@@ -36,7 +38,8 @@ def shell(ctx: ToolContext, script: str, timeout_s: int = 120) -> str:
 
 def describe(result: CommandResult) -> str:
     """A command's end in words for the model: output first, then how it ended."""
-    body = result.output if result.output.endswith("\n") or not result.output else result.output + "\n"
+    output = clean(result.output, lambda: sleep(0))
+    body = output if output.endswith("\n") or not output else output + "\n"
     return f"{body}[{_ending(result)}]"
 
 

@@ -29,6 +29,12 @@ def test_ending_stands_on_a_line_of_its_own(world: World) -> None:
     assert re.fullmatch(r"\[exit code 0, .* s\]", run(world, "true"))
 
 
+def test_noise_of_a_terminal_is_left_out(world: World) -> None:
+    said = run(world, r"printf '\033[31mred\033[0m\n1%%\r100%%\n'; yes again | head -50")
+
+    assert said.startswith("red\n100%\nagain\n[… the line above 49 more times …]\n[exit code 0")
+
+
 def test_script_runs_in_the_working_folder_without_the_daemons_variables(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
