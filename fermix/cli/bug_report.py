@@ -22,7 +22,7 @@ from fermix.cli.terminal import escaped
 from fermix.config.edits import Edit, edited
 from fermix.config.source import parse_source
 from fermix.daemon.sections import SCHEMA, user_home
-from fermix.errors import ConfigError, SettingUnknown
+from fermix.errors import ConfigError, SettingUnknown, UsageError
 from fermix.paths import Home
 from fermix.setup.doctor.bundle import known_secrets, members, said_lately, write
 from fermix.setup.doctor.checks import examine
@@ -47,6 +47,8 @@ def command(out: Path | None, as_json: bool) -> None:
     It holds versions, status, what doctor says, config.toml, the end of the log and the service's unit.
     Secrets, paths of your home and unknown keys' values are masked; conversations are not in it.
     """
+    if str(out) == "-":
+        raise UsageError("--out is '-'; expected the name of a file, since the report is an archive.")
     home, now_s = own_home(), int(time.time())
     path = out or Path(time.strftime("fermix-bug-report-%Y%m%d-%H%M%S.tar.gz", time.localtime(now_s)))
     with Ticking(is_silent=as_json) as ticking:

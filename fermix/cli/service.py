@@ -6,8 +6,9 @@ import dataclasses
 import shlex
 import sys
 from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -18,6 +19,7 @@ from fermix.cli.service_target import check_owner, find_service
 from fermix.cli.status_report import main_pid
 from fermix.cli.terminal import escaped, say
 from fermix.cli.unit import refuse_inside
+from fermix.errors import UsageError
 from fermix.setup.service.drift import Difference
 from fermix.setup.service.places import Scope
 from fermix.setup.service.service import Change, Service
@@ -37,12 +39,21 @@ def group() -> None:
 
 
 def place_options(function: F) -> F:
-    """Which unit is meant."""
+    """Which unit is meant, as `scope` (None: whatever there is), `named_home` and `root`."""
+
+    @wraps(function)
+    def chosen(*arguments: object, is_user: bool, is_system: bool, **rest: object) -> object:
+        if is_user and is_system:
+            raise UsageError("--user and --system exclude each other.", hint="fermix service --help")
+        scope = "user" if is_user else "system" if is_system else None
+        return function(*arguments, scope=scope, **rest)
+
+    placed = cast(F, chosen)
     for option in reversed(
         (
-            click.option("--user", "scope", flag_value="user", help="Your own service manager's."),
+            click.option("--user", "is_user", is_flag=True, help="Your own service manager's."),
             click.option(
-                "--system", "scope", flag_value="system", help="The machine's; runs as the home's owner."
+                "--system", "is_system", is_flag=True, help="The machine's; runs as the home's owner."
             ),
             click.option(
                 "--home",
@@ -60,8 +71,8 @@ def place_options(function: F) -> F:
             ),
         )
     ):
-        function = option(function)
-    return function
+        placed = option(placed)
+    return placed
 
 
 @group.command(

@@ -144,11 +144,15 @@ def archive(name: str, is_undone: bool, as_json: bool) -> None:
     default="-",
     help="File to write (only you may read it); - is stdout.",
 )
+@click.option("--force", is_flag=True, help="Write over a file that is there.")
 @json_option
-def export(name: str, kind: str, out: str, as_json: bool) -> None:
+def export(name: str, kind: str, out: str, force: bool, as_json: bool) -> None:
     """Write a whole conversation out: words, tool calls and their results."""
     from fermix.cli.session_export import export_session  # only this command needs it
 
+    if out != "-" and not force and Path(out).exists():
+        again = f"fermix sessions export {shlex.quote(name)} --out {shlex.quote(out)} --force"
+        raise UsageError(f"{out!r} is there already; nothing was written.", hint=again)
     with Door(own_home(), starts_private=True, is_silent=as_json).open() as connection:
         count = export_session(connection, name, kind=kind, out=out, is_silent=as_json)
     if out == "-":

@@ -157,6 +157,13 @@ def test_running_daemon_is_asked(fermix: Any) -> None:
     assert (told["pid"], told["home"]) == (4321, "~/home")
 
 
+def test_it_goes_to_a_file_and_not_to_the_terminal(planted: Any) -> None:
+    done = planted("bug-report", "--out", "-")
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert not (planted.root / "-").exists()
+
+
 def test_it_lists_what_it_wrote_and_asks_to_look(planted: Any) -> None:
     done = planted("bug-report")
 

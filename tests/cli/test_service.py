@@ -346,6 +346,15 @@ def test_a_throw_away_root_is_all_that_is_touched(machine: Machine, scope: str) 
     assert machine.calls == []
 
 
+@pytest.mark.parametrize("verb", ["install", "status", "uninstall"])
+def test_both_scopes_at_once_are_refused(machine: Machine, verb: str) -> None:
+    done = machine("service", verb, "--user", "--system")
+
+    assert done.exit_code == 2
+    assert "--user and --system exclude each other" in done.stderr
+    assert machine.calls == []
+
+
 def test_a_system_service_never_runs_as_root_by_itself(machine: Machine) -> None:
     root = machine.fermix.root / "root"
     words = ("service", "install", "--system", "--root", str(root))

@@ -147,6 +147,19 @@ def test_export_is_a_private_file_with_everything(wired: Any) -> None:
     assert "## You," in shown
 
 
+def test_export_writes_over_a_file_only_when_told_to(wired: Any) -> None:
+    wired("ask", "--session", "work", "one")
+    path = wired.root / "work.json"
+    path.write_text("mine")
+
+    refused = wired("sessions", "export", "work", "--out", "work.json")
+    assert (refused.exit_code, path.read_text()) == (2, "mine")
+    assert "fermix sessions export work --out work.json --force" in refused.stderr
+
+    assert wired("sessions", "export", "work", "--out", "work.json", "--force").exit_code == 0
+    assert path.read_text() != "mine"
+
+
 def test_export_into_a_folder_that_is_not_there_says_so(wired: Any) -> None:
     wired("ask", "--session", "work", "one")
 
