@@ -3,6 +3,7 @@
 import importlib
 import random
 import re
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -148,6 +149,9 @@ def test_folder_without_migrations_is_an_error(tmp_path):
 
 
 def test_kill_during_a_migration_leaves_the_schema_before_or_after(process, folder, path):
+    old = Database(path, DatabaseSettings(), migrations=folder)
+    old.start()
+    old.stop()
     (folder / "0002_long.sql").write_text(
         """
         CREATE TABLE numbers (n INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT;
@@ -161,9 +165,7 @@ def test_kill_during_a_migration_leaves_the_schema_before_or_after(process, fold
     versions = set()
     for number in range(12):
         file = path.with_name(f"killed-{number}.db")
-        old = Database(file, DatabaseSettings())
-        old.start()
-        old.stop()
+        shutil.copy(path, file)
         child = process("migrate", str(folder), at=file)
         with gevent.Timeout(20):
             while not file.with_name(file.name + "-wal").exists() and child.poll() is None:
