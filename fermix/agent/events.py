@@ -70,6 +70,8 @@ class TurnEnded:
     usage: Usage
     error_code: str | None = None
     """None when it completed."""
+    cost_micro_usd: int | None = 0
+    """Filled in from the stored calls; None when the price of one is not known."""
 
 
 AgentEvent = (

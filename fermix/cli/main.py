@@ -37,6 +37,7 @@ COMMANDS = {
     "status": "fermix.cli.status:command",
     "stop": "fermix.cli.lifecycle:stop",
     "tokens": "fermix.cli.tokens:group",
+    "usage": "fermix.cli.usage:command",
     "version": "fermix.cli.version:command",
 }
 """Every command and where it is; a module is imported when its command is named."""

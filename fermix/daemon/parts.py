@@ -29,6 +29,7 @@ from fermix.daemon.methods.provider import ProviderMethods
 from fermix.daemon.methods.sessions import SessionMethods
 from fermix.daemon.methods.tokens import TokenMethods
 from fermix.daemon.methods.turns import TurnMethods
+from fermix.daemon.methods.usage import UsageMethods
 from fermix.daemon.reload import LiveSettings, Outcome, Step
 from fermix.daemon.removals import Removals
 from fermix.daemon.sections import Settings
@@ -52,6 +53,8 @@ from fermix.providers.vendors.vendor import Parts
 from fermix.secret import Secret
 from fermix.secrets import Redactor, SecretStores
 from fermix.tasks import Cancel, Child, Deadline, Service, ThreadPool
+from fermix.usage import Ledger, UsageStore
+from fermix.usage.told import UsageTeller
 
 FOLDER_TIMEOUT_S = 10.0
 FILE_THREADS = 8
@@ -92,6 +95,7 @@ class WorkerParts:
         self.commands: CommandHost
         self.agents: Agents
         self.histories: Histories
+        self.usage: UsageStore
         self.desk: Desk
         self.gateway: Gateway | None = None
         self.server: ControlServer | None = None
@@ -169,6 +173,7 @@ class WorkerParts:
         conversations = ConversationStore(db, clock)
         watch = Watch()
         self.histories = Histories(conversations, messages=around.settings.agent.history_messages)
+        self.usage = UsageStore(db)
         turns = Turns(
             db=db,
             inbox=inbox,
@@ -176,6 +181,7 @@ class WorkerParts:
             conversations=conversations,
             histories=self.histories,
             watch=watch,
+            ledger=Ledger(db, clock),
             agents=self.agents.present.lent,
             make_context=self._context_maker(),
             clock=clock,
@@ -189,6 +195,7 @@ class WorkerParts:
             watch=watch,
             access={},
             settings=lambda: around.settings.gateway,
+            tell_usage=UsageTeller(self.usage, clock).tell,
         )
         removals = Removals(around.home, self.pool)
         eraser = Eraser(
@@ -225,6 +232,7 @@ class WorkerParts:
             TurnMethods(self.desk),
             SessionMethods(self.desk),
             TokenMethods(self.tokens),
+            UsageMethods(self.usage),
             ProviderMethods(
                 provider=lambda: self.provider,
                 settings=lambda: around.settings,

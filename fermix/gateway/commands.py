@@ -27,6 +27,8 @@ class CommandCall:
     key: ConversationKey
     standing: Standing
     turns: Turns
+    tell_usage: Callable[[ConversationKey | None], str]
+    """What one conversation took of models, or with None everything, in Markdown."""
 
 
 def _help(call: CommandCall) -> str:
@@ -57,9 +59,25 @@ def _stop(call: CommandCall) -> str:
     return "Nothing was running." if count == 0 else f"Stopped {count} running turn{'s' * (count > 1)}."
 
 
+def _usage(call: CommandCall) -> str:
+    """Tokens and cost of this conversation; `/usage all` of everything (operator only)."""
+    if call.argument == "all":
+        if call.standing.trust is not Trust.OPERATOR:
+            return "Only the operator may see what everything took."
+        return call.tell_usage(None)
+    if call.argument:
+        return f"/usage takes nothing or `all`, not {call.argument!r}."
+    return call.tell_usage(call.key)
+
+
 LIKENESS = 0.7
 """From here a word is a mistyped command; `/home` and the other folders of a root are below it."""
-COMMANDS: dict[str, Callable[[CommandCall], str]] = {"help": _help, "stop": _stop, "whoami": _whoami}
+COMMANDS: dict[str, Callable[[CommandCall], str]] = {
+    "help": _help,
+    "stop": _stop,
+    "usage": _usage,
+    "whoami": _whoami,
+}
 
 
 def parse(text: str) -> tuple[str, str] | None:

@@ -17,7 +17,7 @@ from fermix.gateway.queue import Queue
 from fermix.gateway.settings import GatewaySettings
 from fermix.gateway.turns import HANDED_BACK, TRIES, Turns
 from fermix.gateway.watch import Watch
-from fermix.messages import Inbound
+from fermix.messages import ConversationKey, Inbound
 from fermix.tasks import Deadline, TaskGroup
 from fermix.trust import Standing, Trust
 
@@ -46,6 +46,7 @@ class Gateway:
         watch: Watch,
         access: Mapping[str, ChannelAccess],
         settings: Callable[[], GatewaySettings],
+        tell_usage: Callable[[ConversationKey | None], str],
     ) -> None:
         """`settings` gives those that count now; `settings_changed` tells that others do."""
         self.turns = turns
@@ -54,6 +55,7 @@ class Gateway:
         self._watch = watch
         self._access = access
         self._settings = settings
+        self._tell_usage = tell_usage
         self.queue = Queue(
             turns.run, running_turns=settings().running_turns, waiting_messages=settings().waiting_messages
         )
@@ -195,7 +197,9 @@ class Gateway:
     def _run_command(self, entry: InboxEntry, name: str, argument: str) -> None:
         token = events.turn_id.set(entry.turn_id)
         try:
-            call = commands.CommandCall(argument, entry.key, entry.standing, self.turns)
+            call = commands.CommandCall(
+                argument, entry.key, entry.standing, self.turns, tell_usage=self._tell_usage
+            )
             self.turns.answer(entry, commands.run(name, call))
         finally:
             events.turn_id.reset(token)

@@ -21,6 +21,7 @@ from fermix.gateway.tables import InboxRow, TurnRow
 from fermix.ids import new_id
 from fermix.messages import ConversationKey, Inbound, Usage
 from fermix.trust import Standing, Trust
+from fermix.usage import Spent
 
 AT_HAND = 256
 AT_HAND_LENGTH = 16_384
@@ -60,6 +61,8 @@ class TurnRecord:
     state: str
     attempt: int
     usage: Usage
+    cost_micro_usd: int | None
+    """None when it is not known, or the turn has not ended."""
     error: str | None
     """The error's code; None when there was none."""
 
@@ -156,14 +159,15 @@ class Inbox:
         return life
 
     def end(
-        self, connection: Connection, entry: InboxEntry, state: str, usage: Usage, error: str | None
+        self, connection: Connection, entry: InboxEntry, state: str, spent: Spent, error: str | None
     ) -> None:
         """Write inside a write how the turn ended; its reply is in the outbox by the same commit.
 
         A turn whose beginning could not be stored is begun by this write too.
         """
+        usage = spent.usage
         tokens = (usage.input_tokens, usage.output_tokens, usage.cached_tokens)
-        row = (state, *tokens, self._clock.now_ms(), error, entry.turn_id)
+        row = (state, *tokens, spent.cost_micro_usd, self._clock.now_ms(), error, entry.turn_id)
         if not connection.native.execute(_END, row).rowcount:
             self.begin(connection, entry, "", provider="", model="")
             connection.native.execute(_END, row)
@@ -216,7 +220,7 @@ _BEGIN = """
 """
 _END = """
     UPDATE turns SET state = ?, input_tokens = ?, output_tokens = ?, cached_tokens = ?,
-        ended_ms = ?, error = ?
+        cost_micro_usd = ?, ended_ms = ?, error = ?
     WHERE id = ?
 """
 _HAND_BACK = """
@@ -275,5 +279,6 @@ def _record(row: TurnRow) -> TurnRecord:
         state=row.state,
         attempt=row.attempt,
         usage=Usage(row.input_tokens, row.output_tokens, row.cached_tokens),
+        cost_micro_usd=row.cost_micro_usd,
         error=row.error,
     )

@@ -45,8 +45,8 @@ def publish(log: TurnLog, event: AgentEvent) -> None:
             log.publish("restarted")
         case Notice(text):
             log.publish("notice", text=text)
-        case TurnEnded(status, text, usage, error_code):
-            log.publish("done", **done(status.value, text, usage, error_code))
+        case TurnEnded(status, text, usage, error_code, cost):
+            log.publish("done", **done(status.value, text, usage, error_code, cost_micro_usd=cost))
 
 
 class ProgressLine:
@@ -78,8 +78,13 @@ def publish_steps(log: TurnLog, steps: Iterable[StoredMessage]) -> None:
             _publish_result(log, message)
 
 
-def done(status: str, text: str, usage: Usage, error_code: str | None) -> dict[str, object]:
-    """The data of the last event; `error` is there only when the turn did not complete."""
+def done(
+    status: str, text: str, usage: Usage, error_code: str | None, *, cost_micro_usd: int | None = 0
+) -> dict[str, object]:
+    """The data of the last event; `error` is there only when the turn did not complete.
+
+    `cost_micro_usd`: None when the price of one of its calls is not known.
+    """
     data: dict[str, object] = {
         "status": status,
         "text": text,
@@ -87,6 +92,7 @@ def done(status: str, text: str, usage: Usage, error_code: str | None) -> dict[s
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,
             "cached_tokens": usage.cached_tokens,
+            "cost_micro_usd": cost_micro_usd,
         },
     }
     if error_code is not None:

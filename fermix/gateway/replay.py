@@ -32,7 +32,8 @@ class Replay:
         log.start_after(after_seq)
         log.publish("restarted")
         publish_steps(log, self._conversations.of_turn(turn_id))
-        log.publish("done", **done(record.state, self._text_of(turn_id), record.usage, record.error))
+        text, cost = self._text_of(turn_id), record.cost_micro_usd
+        log.publish("done", **done(record.state, text, record.usage, record.error, cost_micro_usd=cost))
         return log
 
     def _text_of(self, turn_id: str) -> str:

@@ -10,13 +10,13 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from gevent import GreenletExit
 
 from fermix import events
-from fermix.agent.events import Replied, TextDelta, ToolReplied, TurnEnded, TurnStatus
+from fermix.agent.events import Called, Replied, TextDelta, ToolReplied, TurnEnded, TurnStatus
 from fermix.agent.loop import Agent, Thinking
 from fermix.capabilities.context import ToolContext
 from fermix.channels.port import Chunk
@@ -28,9 +28,18 @@ from fermix.gateway.inbox import EntryDropped, Inbox, InboxEntry
 from fermix.gateway.outbox import Outbox
 from fermix.gateway.publish import ProgressLine, done, publish, publish_steps
 from fermix.gateway.watch import TurnLog, Watch
-from fermix.messages import AssistantMessage, ChatMessage, ConversationKey, ToolMessage, Usage, UserMessage
+from fermix.messages import (
+    AssistantMessage,
+    ChatMessage,
+    ConversationKey,
+    ModelCall,
+    ToolMessage,
+    Usage,
+    UserMessage,
+)
 from fermix.providers.port import Provider
 from fermix.tasks import Cancel, Deadline, sleep
+from fermix.usage import Ledger, Spent, record_within, spent_within
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +76,8 @@ class RunningTurn:
     """What the model has said since its last whole reply."""
     has_asked_for_tools: bool = False
     """In this life; before, there can be no call to close."""
+    calls: list[ModelCall] = field(default_factory=list)
+    """What models were asked since the last commit, which the next one puts on the bill."""
 
 
 class Turns:
@@ -81,6 +92,7 @@ class Turns:
         conversations: ConversationStore,
         histories: Histories,
         watch: Watch,
+        ledger: Ledger,
         agents: Callable[[], AbstractContextManager[Agent]],
         make_context: MakeContext,
         clock: Clock,
@@ -94,6 +106,7 @@ class Turns:
         self._conversations = conversations
         self._histories = histories
         self._watch = watch
+        self._ledger = ledger
         self._agents = agents
         self._make_context = make_context
         self._clock = clock
@@ -199,7 +212,14 @@ class Turns:
         if ended is not None:
             self._end(turn, ended)
         else:
+            self._bill(turn)
             self._hand_back(entry)
+
+    def _bill(self, turn: RunningTurn) -> None:
+        """Store the calls that no step will be stored for."""
+        if turn.calls:
+            self._durably(turn, lambda connection: self._store(turn, connection, []))
+            turn.calls.clear()
 
     def _hand_back(self, entry: InboxEntry) -> None:
         try:
@@ -257,6 +277,9 @@ class Turns:
                     return event
                 if isinstance(event, TextDelta):
                     turn.said += event.text
+                elif isinstance(event, Called):
+                    turn.calls.append(event.call)
+                    self._ledger.note(event.call, conversation_id=turn.conversation_id)
                 elif isinstance(event, Replied):
                     turn.said = ""
                     turn.has_asked_for_tools = True
@@ -275,6 +298,7 @@ class Turns:
     def _step(self, turn: RunningTurn, message: ChatMessage, name: str) -> None:
         """Make one step durable before the agent goes on."""
         self._durably(turn, lambda connection: self._store(turn, connection, [message]))
+        turn.calls.clear()
         self._histories.extend(turn.conversation_id, [message])
         events.emit(name, turn_id=turn.entry.turn_id)
 
@@ -288,12 +312,14 @@ class Turns:
             )
         final = [AssistantMessage(_remembered(turn, ended))] if turn.conversation_id else []
 
-        def work(connection: Connection) -> list[Chunk]:
+        def work(connection: Connection) -> tuple[list[Chunk], Spent]:
             self._store(turn, connection, final)
-            self._inbox.end(connection, entry, ended.status.value, ended.usage, ended.error_code)
-            return self._outbox.put(connection, entry.turn_id, entry.key, ended.text)
+            spent = spent_within(connection, entry.turn_id)
+            self._inbox.end(connection, entry, ended.status.value, spent, ended.error_code)
+            return self._outbox.put(connection, entry.turn_id, entry.key, ended.text), spent
 
-        chunks = self._durably(turn, work)
+        chunks, spent = self._durably(turn, work)
+        ended = replace(ended, usage=spent.usage, cost_micro_usd=spent.cost_micro_usd)
         if ended.status is not TurnStatus.COMPLETED:
             is_quote = ended.error_code in QUOTING
             why = ended.error_code if is_quote else " ".join(ended.text.split())
@@ -322,7 +348,10 @@ class Turns:
                 return
             chunks = self._outbox.unsent(turn_id)
             text = "".join(chunk.text for chunk in chunks)
-            turn.log.publish("done", **done(record.state, text, record.usage, record.error))
+            cost = record.cost_micro_usd
+            turn.log.publish(
+                "done", **done(record.state, text, record.usage, record.error, cost_micro_usd=cost)
+            )
             self._outbox.send(chunks)
         except StoreClosed:
             raise  # a planned end: the watchers come back to the next life
@@ -343,7 +372,10 @@ class Turns:
         self._histories.extend(turn.conversation_id, results)
 
     def _store(self, turn: RunningTurn, connection: Connection, messages: Sequence[ChatMessage]) -> None:
-        self._conversations.append(connection, turn.conversation_id, turn.entry.turn_id, messages)
+        """Steps and the calls that led to them, in one commit."""
+        conversation_id, turn_id = turn.conversation_id, turn.entry.turn_id
+        self._conversations.append(connection, conversation_id, turn_id, messages)
+        record_within(connection, turn.calls, turn_id=turn_id, conversation_id=conversation_id)
 
     def _durably(self, turn: RunningTurn, work: Callable[[Connection], Result]) -> Result:
         """Commit, waiting while the disk is full or fails or another process holds the database.

@@ -10,10 +10,19 @@ import msgspec
 from fermix.errors import UsageError
 from fermix.gateway.inbox import InboxEntry
 from fermix.gateway.watch import TurnLog
-from fermix.messages import Usage
 from fermix.web import streams
 from fermix.web.refusals import ErrorDetail, Refused
 from fermix.web.routes import EVENTS, Call, Route
+
+
+class TurnUsage(msgspec.Struct):
+    """What a turn took of models."""
+
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    cost_micro_usd: int | None = None
+    """Millionths of a dollar; null when the price of one of its calls is not known."""
 
 
 class TurnState(msgspec.Struct, omit_defaults=True):
@@ -25,7 +34,7 @@ class TurnState(msgspec.Struct, omit_defaults=True):
     """waiting, running, completed, failed, cancelled or interrupted."""
     text: str | msgspec.UnsetType = msgspec.UNSET
     """The whole reply, once the turn is over."""
-    usage: Usage | msgspec.UnsetType = msgspec.UNSET
+    usage: TurnUsage | msgspec.UnsetType = msgspec.UNSET
     error: ErrorDetail | msgspec.UnsetType = msgspec.UNSET
     """Why, when it did not complete."""
 
@@ -61,7 +70,7 @@ def ended(entry: InboxEntry, ending: Mapping[str, Any]) -> TurnState:
         entry.key.chat_id,
         str(ending["status"]),
         str(ending["text"]),
-        msgspec.convert(ending["usage"], type=Usage),
+        msgspec.convert(ending["usage"], type=TurnUsage),
         msgspec.convert(error, type=ErrorDetail) if error is not None else msgspec.UNSET,
     )
 

@@ -30,6 +30,8 @@ from fermix.gateway.watch import TurnEvent, Watch
 from fermix.messages import ChatMessage, ConversationKey, Inbound
 from fermix.tasks import sleep
 from fermix.trust import Policy, Standing
+from fermix.usage import Ledger, UsageStore
+from fermix.usage.told import UsageTeller
 from tests.fakes import FakeClock, FakeModel, inbound, tool_context, turn_facts
 
 
@@ -75,6 +77,7 @@ class Office:
             watch=self.watch,
             access=access or {},
             settings=lambda: self.settings,
+            tell_usage=UsageTeller(UsageStore(self.db), self.clock).tell,
         )
         self.replay = Replay(self.db, inbox=self.inbox, conversations=self.conversations)
         self.is_open = True
@@ -95,6 +98,7 @@ class Office:
             conversations=self.conversations,
             histories=Histories(self.conversations, messages=agent.history_messages),
             watch=self.watch,
+            ledger=Ledger(self.db, self.clock),
             agents=lambda: nullcontext(thinker),
             make_context=lambda entry, cancel, deadline, progress: tool_context(
                 turn_facts(

@@ -23,7 +23,12 @@ class FakeTurns:
 
 def answer(text: str, *, standing: Standing = OPERATOR_ATTENDED, turns: FakeTurns | None = None) -> str:
     name, argument = parse(text)
-    return run(name, CommandCall(argument, HERE, standing, turns or FakeTurns(0)))
+    call = CommandCall(argument, HERE, standing, turns or FakeTurns(0), tell_usage=told_usage)
+    return run(name, call)
+
+
+def told_usage(key: ConversationKey | None) -> str:
+    return "everything" if key is None else f"of {key.chat_id}"
 
 
 @pytest.mark.parametrize(
@@ -130,3 +135,16 @@ def test_stop_with_something_else_stops_nothing() -> None:
 
     assert "'everything'" in answer("/stop everything", turns=turns)
     assert turns.told == []
+
+
+@pytest.mark.parametrize("standing", [OPERATOR_ATTENDED, GUEST_ATTENDED])
+def test_usage_is_of_this_conversation(standing: Standing) -> None:
+    assert answer("/usage", standing=standing) == "of main"
+    assert "'week'" in answer("/usage week", standing=standing)
+
+
+def test_only_the_operator_sees_what_everything_took() -> None:
+    assert answer("/usage all") == "everything"
+    assert (
+        answer("/usage all", standing=GUEST_ATTENDED) == "Only the operator may see what everything took."
+    )

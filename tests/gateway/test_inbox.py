@@ -5,6 +5,7 @@ from __future__ import annotations
 from fermix.messages import Usage
 from fermix.tasks import TaskGroup
 from fermix.trust import OPERATOR_ATTENDED
+from fermix.usage import Spent
 from tests.fakes import inbound
 
 
@@ -94,7 +95,7 @@ def test_failed_turn_is_told_from_an_answered_one_at_the_end(open_office) -> Non
         )
         office.db.write(
             lambda connection, entry=entry, state=state: inbox.end(
-                connection, entry, state, Usage(1, 2, 3), None
+                connection, entry, state, Spent(1, Usage(1, 2, 3), 40), None
             )
         )
         office.change("UPDATE inbox SET state = 'delivered' WHERE id = ?", entry.id)
@@ -104,3 +105,4 @@ def test_failed_turn_is_told_from_an_answered_one_at_the_end(open_office) -> Non
 
     assert states == ["committed", "failed", "committed", "committed"]
     assert inbox.turn(entry.turn_id).usage == Usage(1, 2, 3)
+    assert inbox.turn(entry.turn_id).cost_micro_usd == 40

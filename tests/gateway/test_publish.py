@@ -23,7 +23,7 @@ from fermix.messages import AssistantMessage, ToolMessage, Usage, UserMessage
 from tests.fakes import FakeClock, call
 
 CALL = call("look", word="a")
-TOKENS = {"input_tokens": 1, "output_tokens": 2, "cached_tokens": 3}
+TOKENS = {"input_tokens": 1, "output_tokens": 2, "cached_tokens": 3, "cost_micro_usd": 0}
 
 
 def told(log: TurnLog) -> list[tuple[str, dict[str, object]]]:

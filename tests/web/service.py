@@ -34,7 +34,7 @@ from fermix.web.serving import Serving
 from fermix.web.settings import HttpSettings
 from fermix.web.tls import Tls
 
-USAGE = {"input_tokens": 3, "output_tokens": 2, "cached_tokens": 0}
+USAGE = {"input_tokens": 3, "output_tokens": 2, "cached_tokens": 0, "cost_micro_usd": 1234}
 
 
 class Desk:
