@@ -21,7 +21,8 @@ def cost(spent: Spent) -> str:
         return money(spent.priced_micro_usd)
     if spent.unpriced == spent.calls:
         return "cost unknown"
-    return f"at least {money(spent.priced_micro_usd)} (price of {spent.unpriced:,} calls unknown)"
+    calls = f"{spent.unpriced:,} call{'s' * (spent.unpriced > 1)}"
+    return f"at least {money(spent.priced_micro_usd)} (price of {calls} unknown)"
 
 
 def sentence(spent: Spent) -> str:
