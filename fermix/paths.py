@@ -36,6 +36,11 @@ class Home:
         return self.root / "workspace"
 
     @property
+    def bootstrap(self) -> Path:
+        """The owner's words for the agent: who it is, how it works, how it sounds."""
+        return self.root / "bootstrap" / "main"
+
+    @property
     def models(self) -> Path:
         return self.root / "models"
 

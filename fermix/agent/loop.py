@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 
+from fermix.agent.composer import Composer
 from fermix.agent.events import (
     AgentEvent,
     Notice,
@@ -17,7 +18,7 @@ from fermix.agent.events import (
     TurnEnded,
     TurnStatus,
 )
-from fermix.agent.prompt import compose_system, fit
+from fermix.agent.prompt import fit
 from fermix.agent.settings import AgentSettings
 from fermix.capabilities.context import ToolContext
 from fermix.capabilities.registry import Registry
@@ -57,9 +58,17 @@ class Agent:
     """Runs turns; holds no state of any of them."""
 
     def __init__(
-        self, provider: Provider, registry: Registry, *, invoke: Invoke, settings: AgentSettings
+        self,
+        provider: Provider,
+        registry: Registry,
+        *,
+        invoke: Invoke,
+        settings: AgentSettings,
+        composer: Composer | None = None,
     ) -> None:
+        """`composer` None gives the instructions fermix would have seeded."""
         self.provider = provider
+        self.composer = composer or Composer(settings)
         self._registry = registry
         self._invoke = invoke
         self._settings = settings
@@ -95,7 +104,7 @@ class Agent:
         """The model's whole reply, its deltas yielded on the way."""
         yield PhaseChanged(Phase.THINK)
         limits = self.provider.limits
-        system = compose_system(limits, self._settings.instructions, owner=self._settings.owner_name)
+        system = self.composer.system(limits)
         turn = thinking.context.turn
         request = ModelRequest(
             system=system,

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from fermix.agent.composer import Composer
 from fermix.agent.loop import Agent
 from fermix.agent.present import PresentAgent
+from fermix.agent.settings import AgentSettings
 from fermix.capabilities.invoke import invoke
 from fermix.capabilities.registry import Registry
 from fermix.daemon.reload import Commit, LiveSettings
@@ -36,6 +38,8 @@ class Materials:
     open_stores: Callable[[Settings], SecretStores]
     vendor_parts: Callable[[Settings, Callable[[str], Secret]], Parts]
     """What a vendor is given, with what resolves its secrets."""
+    compose: Callable[[AgentSettings], Composer]
+    """The instructions, with the owner's files as they are now."""
 
 
 class Agents:
@@ -46,7 +50,8 @@ class Agents:
         self._live = live
         self._materials = materials
         self._stores = materials.open_stores(live.now)
-        self.present = PresentAgent(self._agent(live.now, self._provider(live.now)))
+        composer = materials.compose(live.now.agent)
+        self.present = PresentAgent(self._agent(live.now, self._provider(live.now), composer))
 
     @property
     def provider(self) -> Provider:
@@ -66,6 +71,7 @@ class Agents:
         """
         before, agent = self._live.now, self.present.agent
         stores = self._materials.open_stores(settings)
+        composer = self._materials.compose(settings.agent)
         is_other = _answering(settings) != _answering(before)
         try:
             _look_for_key(settings, stores)
@@ -78,9 +84,9 @@ class Agents:
                 stores = self._stores
                 log.warning("Secrets are not looked up anew: %s", error)
         if is_other:
-            agent = self._agent(settings, self._provider(settings))
-        elif settings.agent != before.agent:
-            agent = self._agent(settings, self.provider)
+            agent = self._agent(settings, self._provider(settings), composer)
+        elif settings.agent != before.agent or composer.bootstrap != agent.composer.bootstrap:
+            agent = self._agent(settings, self.provider, composer)
             agent.has_noticed = self.present.agent.has_noticed
         patience_s = max(settings.gateway.turn_timeout_s, before.gateway.turn_timeout_s) + MARGIN_S
 
@@ -94,7 +100,7 @@ class Agents:
         parts = self._materials.vendor_parts(settings, self.secret)
         return build(settings.provider, settings.providers, parts=parts)
 
-    def _agent(self, settings: Settings, provider: Provider) -> Agent:
+    def _agent(self, settings: Settings, provider: Provider, composer: Composer) -> Agent:
         materials = self._materials
         run = partial(
             invoke,
@@ -102,7 +108,7 @@ class Agents:
             redact=materials.redact,
             result_limit_bytes=settings.agent.tool_result_limit_bytes,
         )
-        return Agent(provider, materials.registry, invoke=run, settings=settings.agent)
+        return Agent(provider, materials.registry, invoke=run, settings=settings.agent, composer=composer)
 
 
 def _answering(settings: Settings) -> tuple[object, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -9,6 +10,9 @@ from functools import lru_cache, partial
 from typing import cast
 
 from fermix import events
+from fermix.agent import bootstrap
+from fermix.agent.composer import Composer
+from fermix.agent.settings import AgentSettings
 from fermix.auth.tokens import Tokens
 from fermix.capabilities.context import ToolContext
 from fermix.capabilities.effects import Effect, Effects, keep_out_of_home, keep_out_of_proc
@@ -55,6 +59,8 @@ from fermix.secrets import Redactor, SecretStores
 from fermix.tasks import Cancel, Child, Deadline, Service, ThreadPool
 from fermix.usage import Ledger, UsageStore
 from fermix.usage.told import UsageTeller
+
+log = logging.getLogger(__name__)
 
 FOLDER_TIMEOUT_S = 10.0
 FILE_THREADS = 8
@@ -151,6 +157,15 @@ class WorkerParts:
                 clock=around.clock,
             )
 
+        def compose(settings: AgentSettings) -> Composer:
+            words = self.pool.run(
+                partial(bootstrap.read, around.home.bootstrap), timeout_s=FOLDER_TIMEOUT_S
+            )
+            for problem in words.problems:
+                log.warning("%s", problem)
+            return Composer(settings, words, workspace=str(around.home.workspace))
+
+        self._seed()
         self.agents = Agents(
             around.live,
             Materials(
@@ -160,9 +175,17 @@ class WorkerParts:
                     around.home, around.environment, redactor=around.redactor, settings=settings.secrets
                 ),
                 vendor_parts=vendor_parts,
+                compose=compose,
             ),
         )
         return Service(self.agents.present.stop)
+
+    def _seed(self) -> None:
+        """Give the owner the files of instructions once; without them the built-in words count."""
+        try:
+            self.pool.run(partial(bootstrap.seed, self._around.home.bootstrap), timeout_s=FOLDER_TIMEOUT_S)
+        except OSError as error:
+            log.warning("The files of instructions could not be made: %s", error)
 
     def start_gateway(self) -> Child:
         """Inbox, queue, turns and outbox; what an earlier life left is taken up at once."""

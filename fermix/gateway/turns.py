@@ -25,6 +25,7 @@ from fermix.conversations import ConversationStore, Histories
 from fermix.db import Connection, Database
 from fermix.errors import Cancelled, StoreBusy, StoreClosed, StoreError, StoreFailing, StoreFull
 from fermix.gateway.inbox import EntryDropped, Inbox, InboxEntry
+from fermix.gateway.note import note_of
 from fermix.gateway.outbox import Outbox
 from fermix.gateway.publish import ProgressLine, done, publish, publish_steps
 from fermix.gateway.watch import TurnLog, Watch
@@ -230,7 +231,8 @@ class Turns:
     def _begin(self, turn: RunningTurn, provider: Provider) -> None:
         """Make the beginning durable, with the person's words when it is the first one."""
         entry = turn.entry
-        words: list[ChatMessage] = [UserMessage(_text_of(entry))]
+        note = note_of(entry, self._clock.now_ms())
+        words: list[ChatMessage] = [UserMessage(_text_of(entry), note)]
         known_id = turn.conversation_id = self._conversation_ids.get(entry.key, "")
 
         def work(connection: Connection) -> tuple[str, int, bool]:

@@ -333,4 +333,4 @@ def test_owner_instructions_are_added_to_every_request() -> None:
 
     desk.run()
 
-    assert desk.model.requests[0].system.endswith("\n\nSpeak like a pirate.")
+    assert desk.model.requests[0].system.split("\n\n").count("Speak like a pirate.") == 1

@@ -6,12 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fermix.agent.prompt import INSTRUCTIONS, SHORT_INSTRUCTIONS, compose_system, fit
+from fermix.agent.composer import Composer
+from fermix.agent.prompt import fit
 from fermix.agent.settings import AgentSettings
-from fermix.config.declare import section_of
-from fermix.config.values import decode
-from fermix.errors import SettingInvalid
-from fermix.messages import AssistantMessage, ToolMessage, UserMessage
+from fermix.messages import AssistantMessage, Image, ToolMessage, UserMessage
 from fermix.providers.port import ModelLimits
 from tests.fakes import call
 
@@ -70,7 +68,7 @@ def test_call_and_result_are_never_split(sizes: list[int], calls: int, budget: i
 
 @pytest.mark.parametrize("text", ["short", "x" * 5000, "ü" * 5000, "🙂" * 5000])
 def test_prompt_of_the_small_model_is_within_one_kilobyte(text: str) -> None:
-    system = compose_system(SMALL, "")
+    system = Composer(AgentSettings()).system(SMALL)
     history = [
         message
         for number in range(20)
@@ -102,19 +100,8 @@ def test_model_without_tools_reads_past_calls_as_plain_words(skip: int) -> None:
     assert any("look" in message.text for message in shown)
 
 
-def test_instructions_follow_what_the_model_can_do() -> None:
-    assert compose_system(WIDE, "") == INSTRUCTIONS
-    assert compose_system(SMALL, "More.") == f"{SHORT_INSTRUCTIONS}\n\nMore."
+def test_small_model_is_shown_the_persons_words_alone() -> None:
+    asked = UserMessage("hi", "[Tue 2026-12-01 13:05 +01:00]", (Image("/p.png", "image/png"),))
 
-
-@pytest.mark.parametrize("limits", [WIDE, SMALL])
-def test_the_owners_name_is_told(limits: ModelLimits) -> None:
-    assert "\nYour owner is Ada Lovelace.\n\nMore." in compose_system(limits, "More.", owner="Ada Lovelace")
-
-
-@pytest.mark.parametrize("name", ["two\nlines", " blank", "x" * 81])
-def test_a_name_that_could_be_more_instructions_is_refused(name: str) -> None:
-    (owner_name,) = (each for each in section_of(AgentSettings).settings if each.name == "owner_name")
-
-    with pytest.raises(SettingInvalid, match="a name on one line"):
-        decode(owner_name, name, key="agent.owner_name", place=lambda: "", user_home="/")
+    assert fit([asked], SMALL, system="s") == (UserMessage("hi"),)
+    assert fit([asked], WIDE, system="s") == (asked,)

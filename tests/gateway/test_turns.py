@@ -26,8 +26,9 @@ def test_message_is_answered_and_the_conversation_kept(open_office) -> None:
 
     assert office.say("please") == "all done"
 
-    assert office.messages() == [
-        UserMessage("please"),
+    asked, *rest = office.messages()
+    assert isinstance(asked, UserMessage) and asked.text == "please"
+    assert rest == [
         AssistantMessage("", tool_calls=(call("act"),)),
         ToolMessage("c1", "act", "did it"),
         AssistantMessage("all done"),
