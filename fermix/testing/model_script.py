@@ -110,14 +110,20 @@ def read_script(text: bytes) -> Script:
 
 
 def last_user_text(request: dict[str, Any]) -> tuple[str, int]:
-    """The last user message's text, and how many assistant messages stand behind it."""
+    """What a person said last, without fermix's note, and how many assistant messages stand behind it."""
     replies = 0
     for message in reversed(request.get("messages", [])):
         if message.get("role") == "assistant":
             replies += 1
         elif message.get("role") == "user":
-            return str(message.get("content") or ""), replies
+            return without_note(str(message.get("content") or "")), replies
     return "", replies
+
+
+def without_note(text: str) -> str:
+    """`text` without the last paragraph, when that is the line in brackets fermix adds."""
+    words, _, note = text.rpartition("\n\n[")
+    return words if note.endswith("]") and "\n" not in note else text
 
 
 def filled(value: Any, text: str) -> Any:
