@@ -12,6 +12,7 @@ from contextlib import suppress
 import psutil
 import pytest
 
+from fermix.testing.model_script import without_note
 from tests.bot import Bot, running
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
@@ -136,7 +137,9 @@ class HostileModel:
     def _answer(self, client: socket.socket) -> None:
         with client, suppress(OSError):
             last = read_request(client)["messages"][-1]
-            parts = {**WRONG, **ODD}.get(str(last["content"])) if last["role"] == "user" else None
+            parts = (
+                {**WRONG, **ODD}.get(without_note(str(last["content"]))) if last["role"] == "user" else None
+            )
             for part in parts() if parts else [GOOD]:
                 client.sendall(part)
 

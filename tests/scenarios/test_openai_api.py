@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fermix.testing.model_script import without_note
 from tests.bot import Bot, Model, wait_for
 from tests.states import rows
 
@@ -82,7 +83,10 @@ def test_history_that_the_program_tells_reaches_the_model_and_no_list(bot: Bot, 
         user("two"),
     )
 
-    asked = [(each["role"], each["content"]) for each in model.requests()[-1]["body"]["messages"][1:]]
+    asked = [
+        (each["role"], without_note(each["content"]))
+        for each in model.requests()[-1]["body"]["messages"][1:]
+    ]
     words = "Instructions of the calling program:\nRhyme.\n\nThe message:\ntwo"
     assert asked == [("user", "one"), ("assistant", "1"), ("user", words)]
     with bot.connect() as connection:
@@ -97,7 +101,8 @@ def test_named_session_is_the_one_of_the_command_line(bot: Bot, model: Model) ->
 
     told(bot, user("from a program"), headers={"X-Fermix-Session": "shared"})
 
-    asked = [each["content"] for each in model.requests()[-1]["body"]["messages"] if each["role"] == "user"]
+    messages = model.requests()[-1]["body"]["messages"]
+    asked = [without_note(each["content"]) for each in messages if each["role"] == "user"]
     assert asked == ["from the command line", "from a program"]
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from fermix.errors import FermixError
+from fermix.testing.model_script import without_note
 from tests.bot import Bot, Model, Reply, collect, fresh_id, wait_for
 
 ECHO = {"rules": [{"when": "", "then": [{"say": "You said: {text}"}]}]}
@@ -87,7 +88,7 @@ def test_running_answer_comes_from_the_provider_it_began_with_and_the_next_from_
     assert outcome["applied"] == ["providers.scripted.base_url"]
     assert (replies[0].text, replies[0].result["status"]) == ("one two three four", "completed")
     assert next_one.text == "You said: to the new one"
-    assert new.requests()[-1]["body"]["messages"][-1]["content"] == "to the new one"
+    assert without_note(new.requests()[-1]["body"]["messages"][-1]["content"]) == "to the new one"
 
 
 def test_sighup_and_the_command_both_reach_the_next_worker_too(bot: Bot, models: list[Model]) -> None:
@@ -114,7 +115,7 @@ def test_bad_file_is_told_with_its_repair_and_changes_nothing(bot: Bot, models: 
         reload(bot)
 
     assert bot.say("still here").text == "You said: still here"
-    assert models[0].requests()[-1]["body"]["messages"][-1]["content"] == "still here"
+    assert without_note(models[0].requests()[-1]["body"]["messages"][-1]["content"]) == "still here"
 
 
 def test_provider_without_its_key_is_refused_until_the_key_is_there(bot: Bot, models: list[Model]) -> None:
