@@ -18,7 +18,12 @@ VENDORS = {
 }
 """A name that is not here, but has a [providers.NAME] table, is an `openai_compatible` one."""
 
-APIS = {"openai_chat": "fermix.providers.apis.openai_chat:API"}
+APIS = {
+    "openai_chat": "fermix.providers.apis.openai_chat:API",
+    "openai_responses": "fermix.providers.apis.openai_responses:API",
+    "anthropic_messages": "fermix.providers.apis.anthropic_messages:API",
+    "ollama_chat": "fermix.providers.apis.ollama_chat:API",
+}
 """Every wire API there is; the contract suite goes through them."""
 
 

@@ -1,6 +1,8 @@
 """The OpenAI chat-completions wire: the request, its headers and what an error response means.
 
-Source: https://platform.openai.com/docs/api-reference/chat/create (fields of the request).
+Source: https://platform.openai.com/docs/api-reference/chat/create (fields of the request, images as
+`image_url` parts, `reasoning_effort`, `prompt_cache_key`); https://openrouter.ai/docs (`cache_control` on a
+part, for models of Anthropic; `reasoning_details`, sent back as they came).
 """
 
 from __future__ import annotations
@@ -12,9 +14,9 @@ import msgspec
 
 from fermix.messages import AssistantMessage, ChatMessage, UserMessage
 from fermix.providers.apis import failures
-from fermix.providers.apis.history import paired, wire_name, wire_names
+from fermix.providers.apis.history import paired, pictures, user_text, wire_name, wire_names
 from fermix.providers.apis.openai_stream import OpenAiStream
-from fermix.providers.apis.wire import Route, StreamDecoder
+from fermix.providers.apis.wire import Route, StreamDecoder, longest_answer
 from fermix.providers.port import Failed, ModelRequest
 from fermix.secret import Secret
 
@@ -35,8 +37,12 @@ class OpenAiChat:
         body: dict[str, Any] = {"model": route.model, "stream": True}
         if route.quirks.usage_in_stream:
             body["stream_options"] = {"include_usage": True}
-        if route.limits.max_output_tokens is not None:
-            body[route.quirks.max_tokens_field] = route.limits.max_output_tokens
+        if (most := longest_answer(request, route)) is not None:
+            body[route.quirks.max_tokens_field] = most
+        if request.effort in route.limits.efforts:
+            body["reasoning_effort"] = request.effort
+        if route.quirks.takes_cache_key and request.conversation_id:
+            body["prompt_cache_key"] = request.conversation_id
         if request.tools:
             body["tools"] = [
                 {
@@ -52,13 +58,18 @@ class OpenAiChat:
         messages: list[dict[str, Any]] = []
         if request.system:
             messages.append({"role": "system", "content": request.system})
-        messages.extend(_message(message, names) for message in paired(request.messages))
+        history = paired(
+            request.messages, origin=origin_of(route), has_short_ids=route.quirks.has_short_ids
+        )
+        messages.extend(_message(message, names, request, route) for message in history)
+        if route.quirks.marks_cache:
+            _mark(messages)
         body["messages"] = messages
         return msgspec.json.encode(body)
 
     def decoder(self, request: ModelRequest, route: Route) -> StreamDecoder:
         names = wire_names([tool.name for tool in request.tools])
-        return OpenAiStream(route.provider, {wire: name for name, wire in names.items()})
+        return OpenAiStream(route.provider, {wire: name for name, wire in names.items()}, origin_of(route))
 
     def failure(
         self, status: int, headers: Mapping[str, str], body: bytes, *, route: Route, now_ms: int
@@ -69,15 +80,24 @@ class OpenAiChat:
 API = OpenAiChat()
 
 
-def _message(message: ChatMessage, names: Mapping[str, str]) -> dict[str, Any]:
+def origin_of(route: Route) -> str:
+    """Whose native replies may be sent on this route."""
+    return f"openai_chat:{route.provider}"
+
+
+def _message(
+    message: ChatMessage, names: Mapping[str, str], request: ModelRequest, route: Route
+) -> dict[str, Any]:
     if isinstance(message, UserMessage):
-        return {"role": "user", "content": message.text}
+        return {"role": "user", "content": _content(message, request, route)}
     if isinstance(message, AssistantMessage):
+        details = {"reasoning_details": message.native.items} if message.native else {}
         if not message.tool_calls:
-            return {"role": "assistant", "content": message.text}
+            return {"role": "assistant", "content": message.text, **details}
         return {
             "role": "assistant",
             "content": message.text or None,
+            **details,
             # Left out above when empty: some servers refuse an empty list.
             "tool_calls": [
                 {
@@ -92,3 +112,20 @@ def _message(message: ChatMessage, names: Mapping[str, str]) -> dict[str, Any]:
             ],
         }
     return {"role": "tool", "tool_call_id": message.call_id, "content": message.text}
+
+
+def _content(message: UserMessage, request: ModelRequest, route: Route) -> str | list[dict[str, Any]]:
+    shown = pictures(message, request.images, sees=route.limits.sees_images)
+    if not shown:
+        return user_text(message)
+    images = [{"type": "image_url", "image_url": {"url": picture.url}} for picture in shown]
+    return [*images, {"type": "text", "text": user_text(message)}]
+
+
+def _mark(messages: list[dict[str, Any]]) -> None:
+    """Mark the instructions and the last message as the ends of what may be cached."""
+    for message in (messages[0], messages[-1]):
+        content = message["content"]
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        if parts:
+            message["content"] = [*parts[:-1], {**parts[-1], "cache_control": {"type": "ephemeral"}}]

@@ -10,16 +10,22 @@ from typing import Any
 
 import msgspec
 
-from fermix.errors import Unreadable
-from fermix.messages import AssistantMessage, Usage
+from fermix.messages import AssistantMessage, NativeReply, Usage
 from fermix.providers.apis import failures
 from fermix.providers.apis.sse import SseEvent, SseParser
 from fermix.providers.apis.tool_calls import ToolCallAssembler
-from fermix.providers.apis.wire import TEXT_LIMIT_CHARS
+from fermix.providers.apis.wire import (
+    TEXT_LIMIT_CHARS,
+    add_text,
+    broken_off,
+    stop_reason,
+    tokens,
+    unreadable,
+)
 from fermix.providers.port import Done, Failed, FailureKind, ReasoningDelta, StreamEvent, TextDelta
 
-TOKENS_LIMIT = 1_000_000_000
-"""Most tokens one answer is believed to have taken."""
+DETAILS_LIMIT = 1000
+"""Pieces of native thinking that are kept."""
 
 
 class _Function(msgspec.Struct):
@@ -35,7 +41,9 @@ class _ToolCall(msgspec.Struct):
 
 
 class _Delta(msgspec.Struct):
-    content: str | None = None
+    content: str | list[dict[str, Any]] | None = None
+    """Text, or parts of it as Mistral's thinking models send them."""
+    reasoning_details: list[dict[str, Any]] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
     refusal: str | None = None
@@ -54,10 +62,15 @@ class _Cached(msgspec.Struct):
     cached_tokens: int | None = None
 
 
+class _Thought(msgspec.Struct):
+    reasoning_tokens: int | None = None
+
+
 class _Usage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: _Cached | None = None
+    completion_tokens_details: _Thought | None = None
 
 
 class _Chunk(msgspec.Struct):
@@ -73,11 +86,13 @@ _DECODER = msgspec.json.Decoder(_Chunk)
 class OpenAiStream:
     """One answer; see `StreamDecoder`."""
 
-    def __init__(self, provider: str, names: dict[str, str]) -> None:
-        """`names` maps tool names on the wire to ours."""
+    def __init__(self, provider: str, names: dict[str, str], origin: str) -> None:
+        """`names` maps tool names on the wire to ours; `origin` is for what is sent back natively."""
         self.is_over = False
         self._provider = provider
         self._names = names
+        self._origin = origin
+        self._details: list[dict[str, Any]] = []
         self._events = SseParser()
         # Not lists of pieces: a server that sends letters would make them forty times the text.
         self._text = StringIO()
@@ -104,11 +119,7 @@ class OpenAiStream:
             return last[-1]
         has_answer = bool(self._text.tell() or self._calls)
         if self._finish_reason is None and not (self.is_over and has_answer):
-            return Failed(
-                FailureKind.TRANSPORT,
-                f"{self._provider} broke off before its answer was whole.",
-                retryable=True,
-            )
+            return broken_off(self._provider)
         if self._finish_reason == "content_filter":
             message = f"{self._provider} withheld the answer under its content rules."
             return Failed(FailureKind.CONTENT_REFUSED, message, retryable=False)
@@ -116,10 +127,9 @@ class OpenAiStream:
             return failures.from_event("", provider=self._provider)
         was_cut = self._finish_reason == "length"
         calls = self._calls.calls(was_cut=was_cut, names=self._names)
-        # Servers say "stop" beside tool calls, so the calls decide and not the reason.
-        stop_reason = "length" if was_cut else "tool_calls" if calls else "stop"
-        reply = AssistantMessage(self._text.getvalue(), calls, self._reasoning.getvalue())
-        return Done(reply, self.usage or Usage(), stop_reason)
+        native = NativeReply(self._origin, self._details) if self._details else None
+        reply = AssistantMessage(self._text.getvalue(), calls, self._reasoning.getvalue(), native)
+        return Done(reply, self.usage or Usage(), stop_reason(was_cut=was_cut, has_calls=bool(calls)))
 
     def _take(self, events: list[SseEvent]) -> list[StreamEvent]:
         deltas: list[StreamEvent] = []
@@ -146,18 +156,35 @@ class OpenAiStream:
     def _choice(self, choice: _Choice, deltas: list[StreamEvent]) -> None:
         delta = choice.delta or choice.message
         if delta is not None:
-            thinking = delta.reasoning_content or delta.reasoning
+            said, thought = _parts(delta.content)
+            thinking = delta.reasoning_content or delta.reasoning or thought
             if thinking:
-                _add(self._reasoning, thinking)
+                add_text(self._reasoning, thinking)
                 deltas.append(ReasoningDelta(thinking))
-            text = delta.content or delta.refusal
+            for detail in delta.reasoning_details or ():
+                self._detail(detail)
+            text = said or delta.refusal
             if text:
-                _add(self._text, text)
+                add_text(self._text, text)
                 deltas.append(TextDelta(text))
             for call in delta.tool_calls or ():
                 self._tool_call(call)
         if choice.finish_reason:
             self._finish_reason = choice.finish_reason
+
+    def _detail(self, detail: dict[str, Any]) -> None:
+        """Join a piece of thinking to the one it goes on; the provider wants them back whole."""
+        last = self._details[-1] if self._details else None
+        if last is None or any(last.get(key) != detail.get(key) for key in ("type", "index")):
+            if len(self._details) < DETAILS_LIMIT:
+                self._details.append(detail)
+            return
+        for key, value in detail.items():
+            is_piece = key in ("text", "summary", "data") and isinstance(value, str)
+            before = last.get(key)
+            joined = f"{before}{value}" if is_piece and isinstance(before, str) else value
+            if value is not None and len(str(joined)) <= TEXT_LIMIT_CHARS:
+                last[key] = joined
 
     def _tool_call(self, call: _ToolCall) -> None:
         function = call.function or _Function()
@@ -171,25 +198,32 @@ class OpenAiStream:
         try:
             return _DECODER.decode(event.data)
         except (msgspec.DecodeError, RecursionError) as error:
-            shown = event.data[:200].decode("utf-8", "replace")
-            raise Unreadable(f"An event of the stream is no chunk ({error}): {shown!r}.") from error
+            raise unreadable(event.data, error) from error
 
 
-def _add(whole: StringIO, text: str) -> None:
-    if whole.tell() + len(text) > TEXT_LIMIT_CHARS:
-        raise Unreadable(f"The answer is longer than {TEXT_LIMIT_CHARS} characters.")
-    whole.write(text)
+def _parts(content: str | list[dict[str, Any]] | None) -> tuple[str, str]:
+    """What is said and what is thought in a delta's content.
+
+    Source: https://docs.mistral.ai/capabilities/reasoning (`{"type": "thinking", "thinking": [parts]}`).
+    """
+    if not isinstance(content, list):
+        return content or "", ""
+    said, thought = [], []
+    for part in content:
+        if part.get("type") == "thinking":
+            inner = part.get("thinking")
+            pieces = inner if isinstance(inner, list) else [{"text": inner}]
+            thought += [str(each.get("text") or "") for each in pieces if isinstance(each, dict)]
+        else:
+            said.append(str(part.get("text") or ""))
+    return "".join(said), "".join(thought)
 
 
 def _usage(usage: _Usage) -> Usage:
-    details = usage.prompt_tokens_details
+    details, thought = usage.prompt_tokens_details, usage.completion_tokens_details
     return Usage(
-        input_tokens=_tokens(usage.prompt_tokens),
-        output_tokens=_tokens(usage.completion_tokens),
-        cached_tokens=_tokens(details.cached_tokens if details else None),
+        input_tokens=tokens(usage.prompt_tokens),
+        output_tokens=tokens(usage.completion_tokens),
+        cached_tokens=tokens(details.cached_tokens if details else None),
+        reasoning_tokens=tokens(thought.reasoning_tokens if thought else None),
     )
-
-
-def _tokens(count: int | None) -> int:
-    """A count that can be added up and stored, whatever number the server sent."""
-    return min(max(0, count or 0), TOKENS_LIMIT)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from io import StringIO
 from typing import Protocol
 
+from fermix.errors import Unreadable
 from fermix.messages import Usage
-from fermix.providers.port import Done, Failed, ModelLimits, ModelRequest, Price, StreamEvent
+from fermix.providers.port import Done, Failed, FailureKind, ModelLimits, ModelRequest, Price, StreamEvent
 from fermix.secret import Secret
 
 STREAM_LIMIT_BYTES = 16 * 1024 * 1024
@@ -16,6 +18,10 @@ EVENT_LIMIT_BYTES = 4 * 1024 * 1024
 """Largest single event of a stream."""
 TEXT_LIMIT_CHARS = 2 * 1024 * 1024
 """Longest visible answer, and longest thinking."""
+BLOCKS_LIMIT = 512
+"""Most parts of one answer, where its wire has such."""
+TOKENS_LIMIT = 1_000_000_000
+"""Most tokens one answer is believed to have taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +31,19 @@ class Quirks:
     max_tokens_field: str = "max_tokens"
     usage_in_stream: bool = True
     """Whether `stream_options` may be sent."""
+    has_short_ids: bool = False
+    """Whether ids of tool calls are nine letters and digits, as Mistral and its kin want them."""
+    takes_cache_key: bool = False
+    """Whether `prompt_cache_key` may be sent, which leads one conversation to one cache."""
+    takes_output_limit: bool = True
+    """Whether the longest answer may be asked for; a sign-in's backend refuses the field."""
+    marks_cache: bool = False
+    """Whether the end of what may be cached is marked inside the messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One model at one vendor."""
+    """One model at one vendor, as requests and messages name it."""
 
     provider: str
     """The name the owner knows it by, for messages."""
@@ -37,6 +51,41 @@ class Route:
     quirks: Quirks = field(default_factory=Quirks)
     limits: ModelLimits = field(default_factory=ModelLimits)
     price: Price | None = None
+
+
+def longest_answer(request: ModelRequest, route: Route) -> int | None:
+    """Most tokens to ask for, never more than the model gives; None leaves it to the vendor."""
+    limits = [most for most in (request.max_output_tokens, route.limits.max_output_tokens) if most]
+    return min(limits, default=None)
+
+
+def add_text(whole: StringIO, text: str) -> None:
+    """Lengthen a text of the answer. Raises: Unreadable when it becomes too long."""
+    if whole.tell() + len(text) > TEXT_LIMIT_CHARS:
+        raise Unreadable(f"The answer is longer than {TEXT_LIMIT_CHARS} characters.")
+    whole.write(text)
+
+
+def tokens(count: int | None) -> int:
+    """A count that can be added up and stored, whatever number the server sent."""
+    return min(max(0, count or 0), TOKENS_LIMIT)
+
+
+def stop_reason(*, was_cut: bool, has_calls: bool) -> str:
+    """As `Done` has it. Servers say "stop" beside tool calls, so the calls decide and not their reason."""
+    return "length" if was_cut else "tool_calls" if has_calls else "stop"
+
+
+def broken_off(provider: str) -> Failed:
+    """What a stream came to that ended without saying why."""
+    message = f"{provider} broke off before its answer was whole."
+    return Failed(FailureKind.TRANSPORT, message, retryable=True)
+
+
+def unreadable(data: bytes, error: Exception) -> Unreadable:
+    """What to raise when a piece of an answer is not what its protocol says."""
+    shown = data[:200].decode("utf-8", "replace")
+    return Unreadable(f"A piece of the answer cannot be read ({error}): {shown!r}.")
 
 
 class StreamDecoder(Protocol):

@@ -1,0 +1,102 @@
+"""Ollama's own chat wire, on which the size of the window that is asked for is the one that is served.
+
+Source: https://docs.ollama.com/api/chat (fields, `options.num_ctx`, `options.num_predict`, `think`,
+`images` as base64, `tool_name` of results); https://docs.ollama.com/context-length (without `num_ctx` the
+server takes its own window and drops the beginning); read 2026-12-01.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from fermix.messages import AssistantMessage, ChatMessage, UserMessage
+from fermix.providers.apis import failures
+from fermix.providers.apis.history import paired, pictures, user_text, wire_name, wire_names
+from fermix.providers.apis.ollama_stream import OllamaStream
+from fermix.providers.apis.wire import Route, StreamDecoder, longest_answer
+from fermix.providers.port import Failed, ModelRequest
+from fermix.secret import Secret
+
+
+class OllamaChat:
+    """Speaks with an Ollama; the base is its address without `/v1`."""
+
+    path = "/api/chat"
+
+    def headers(self, key: Secret | None) -> dict[str, str]:
+        headers = {"Content-Type": "application/json", "Accept": "application/x-ndjson"}
+        if key is not None:
+            headers["Authorization"] = f"Bearer {key.reveal()}"
+        return headers
+
+    def encode(self, request: ModelRequest, route: Route) -> bytes:
+        names = wire_names([tool.name for tool in request.tools])
+        body: dict[str, Any] = {"model": route.model, "stream": True}
+        options: dict[str, int] = {}
+        if route.limits.window_tokens is not None:
+            options["num_ctx"] = route.limits.window_tokens
+        if (most := longest_answer(request, route)) is not None:
+            options["num_predict"] = most
+        if options:
+            body["options"] = options
+        if request.effort in route.limits.efforts:
+            body["think"] = request.effort
+        if request.tools:
+            body["tools"] = [
+                {
+                    "type": "function",
+                    "function": {
+                        "name": names[tool.name],
+                        "description": tool.description,
+                        "parameters": tool.parameters,
+                    },
+                }
+                for tool in request.tools
+            ]
+        messages: list[dict[str, Any]] = []
+        if request.system:
+            messages.append({"role": "system", "content": request.system})
+        messages.extend(_message(each, request, route, names) for each in paired(request.messages))
+        body["messages"] = messages
+        return msgspec.json.encode(body)
+
+    def decoder(self, request: ModelRequest, route: Route) -> StreamDecoder:
+        names = wire_names([tool.name for tool in request.tools])
+        return OllamaStream(route.provider, {wire: name for name, wire in names.items()})
+
+    def failure(
+        self, status: int, headers: Mapping[str, str], body: bytes, *, route: Route, now_ms: int
+    ) -> Failed:
+        return failures.from_response(status, headers, body, provider=route.provider, now_ms=now_ms)
+
+
+API = OllamaChat()
+
+
+def _message(
+    message: ChatMessage, request: ModelRequest, route: Route, names: Mapping[str, str]
+) -> dict[str, Any]:
+    if isinstance(message, UserMessage):
+        shown = pictures(message, request.images, sees=route.limits.sees_images)
+        said = {"role": "user", "content": user_text(message)}
+        return {**said, "images": [picture.base64 for picture in shown]} if shown else said
+    if isinstance(message, AssistantMessage):
+        said = {"role": "assistant", "content": message.text}
+        if not message.tool_calls:
+            return said
+        # No ids on this wire: calls and results are told apart by their order alone.
+        calls = [
+            {
+                "function": {
+                    "name": names.get(call.name) or wire_name(call.name),
+                    "arguments": call.arguments,
+                }
+            }
+            for call in message.tool_calls
+        ]
+        return {**said, "tool_calls": calls}
+    name = names.get(message.name) or wire_name(message.name)
+    return {"role": "tool", "tool_name": name, "content": message.text}
