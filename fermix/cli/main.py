@@ -26,6 +26,7 @@ COMMANDS = {
     "help": "fermix.cli.help:command",
     "logs": "fermix.cli.logs:command",
     "models": "fermix.cli.models:group",
+    "prompt-size": "fermix.cli.prompt_size:command",
     "reload": "fermix.cli.reload:command",
     "restart": "fermix.cli.lifecycle:restart",
     "run": "fermix.cli.run:command",

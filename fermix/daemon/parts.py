@@ -29,6 +29,7 @@ from fermix.daemon.control import table_of
 from fermix.daemon.desk import Desk
 from fermix.daemon.folders import folder_of, root_of
 from fermix.daemon.methods.daemon import DaemonMethods
+from fermix.daemon.methods.prompt import PromptMethods
 from fermix.daemon.methods.provider import ProviderMethods
 from fermix.daemon.methods.sessions import SessionMethods
 from fermix.daemon.methods.tokens import TokenMethods
@@ -96,6 +97,7 @@ class WorkerParts:
         self._around = around
         self.pool = ThreadPool(FILE_THREADS)
         self.tokens = Tokens(around.home, clock=around.clock, pool=self.pool, know=around.redactor.add)
+        self.registry = Registry(around.tools)
         self.ledger = GroupLedger(around.home.groups)
         self.db: Database
         self.commands: CommandHost
@@ -169,7 +171,7 @@ class WorkerParts:
         self.agents = Agents(
             around.live,
             Materials(
-                registry=Registry(around.tools),
+                registry=self.registry,
                 redact=around.redactor.redact,
                 open_stores=lambda settings: SecretStores(
                     around.home, around.environment, redactor=around.redactor, settings=settings.secrets
@@ -256,6 +258,9 @@ class WorkerParts:
             SessionMethods(self.desk),
             TokenMethods(self.tokens),
             UsageMethods(self.usage),
+            PromptMethods(
+                agent=lambda: self.agents.present.agent, registry=self.registry, clock=around.clock
+            ),
             ProviderMethods(
                 provider=lambda: self.provider,
                 settings=lambda: around.settings,
