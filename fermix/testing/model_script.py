@@ -30,6 +30,8 @@ from typing import Any
 
 import msgspec
 
+from fermix.testing.model_wires import told
+
 
 class Call(msgspec.Struct):
     """A tool call the model makes."""
@@ -53,7 +55,8 @@ class Step(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     retry_after: float | str | None = None
     error: Any = None
     raw: list[str] | None = None
-    content_type: str = "text/event-stream"
+    content_type: str | None = None
+    """None is the one of the wire."""
     cut_after: int | None = None
     hang: bool = False
     hang_after: int | None = None
@@ -137,7 +140,9 @@ def filled(value: Any, text: str) -> Any:
     return value
 
 
-def chunks_of(step: Step, request: dict[str, Any], *, number: int) -> list[bytes]:
+def chunks_of(
+    step: Step, request: dict[str, Any], *, number: int, wire: str = "openai_chat"
+) -> list[bytes]:
     """The pieces of the event stream that `step` answers, end marker included.
 
     `number` makes the ids of this answer's tool calls unlike those of any other.
@@ -146,26 +151,35 @@ def chunks_of(step: Step, request: dict[str, Any], *, number: int) -> list[bytes
         return [piece.encode() for piece in step.raw]
     text, _ = last_user_text(request)
     said = filled(step.say, text)
+    size = max(1, -(-len(said) // max(1, step.chunks)))
+    parts = [said[at : at + size] for at in range(0, len(said), size)]
+    reason = step.finish_reason or ("tool_calls" if step.tool_calls else "stop")
+    usage = step.usage or {"prompt_tokens": len(str(request)) // 4, "completion_tokens": 1 + len(said) // 4}
+    calls = [
+        (call.id or f"call_{number}_{position}", call.name, _arguments(call, text))
+        for position, call in enumerate(step.tool_calls)
+    ]
+    if wire != "openai_chat":
+        return told(wire, pieces=parts, thinking=step.reasoning, calls=calls, counts=usage, reason=reason)
     pieces: list[bytes] = []
     if step.reasoning:
         pieces.append(_chunk({"reasoning_content": step.reasoning}))
-    if said:
-        size = max(1, -(-len(said) // max(1, step.chunks)))
-        pieces += [_chunk({"content": said[at : at + size]}) for at in range(0, len(said), size)]
-    for position, call in enumerate(step.tool_calls):
-        arguments = filled(call.arguments, text)
-        whole = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
-        head = {"index": position, "id": call.id or f"call_{number}_{position}", "type": "function"}
-        pieces.append(_chunk({"tool_calls": [head | {"function": {"name": call.name, "arguments": ""}}]}))
+    pieces += [_chunk({"content": part}) for part in parts]
+    for position, (id, name, whole) in enumerate(calls):
+        head = {"index": position, "id": id, "type": "function"}
+        pieces.append(_chunk({"tool_calls": [head | {"function": {"name": name, "arguments": ""}}]}))
         half = len(whole) // 2
         pieces += [
             _chunk({"tool_calls": [{"index": position, "function": {"arguments": part}}]})
             for part in (whole[:half], whole[half:])
         ]
-    reason = step.finish_reason or ("tool_calls" if step.tool_calls else "stop")
-    usage = step.usage or {"prompt_tokens": len(str(request)) // 4, "completion_tokens": 1 + len(said) // 4}
     end = _chunk({}, finish_reason=reason) + _event({"choices": [], "usage": usage}) + b"data: [DONE]\n\n"
     return [*pieces, end]
+
+
+def _arguments(call: Call, text: str) -> str:
+    given = filled(call.arguments, text)
+    return given if isinstance(given, str) else msgspec.json.encode(given).decode()
 
 
 def _chunk(delta: dict[str, Any], *, finish_reason: str | None = None) -> bytes:

@@ -1,10 +1,10 @@
-"""A scripted model on loopback that speaks the OpenAI chat-completions wire.
+"""A scripted model on loopback that speaks every wire: chat completions, responses, messages, Ollama.
 
 As its own process:   python -m fermix.testing.model_server --script FILE [--port 0]
                       python -m fermix.testing.model_server --delay-ms 500 --text "fixed answer"
 prints the port it listens on, and serves until it is ended. In a test: `with ModelServer(...)`.
 
-Besides `POST …/chat/completions` it answers `GET /_requests` (what was asked, with monotonic
+Which wire is told from the path. Besides it answers `GET /_requests` (what was asked, with monotonic
 nanoseconds), `POST /_script` (a new script), `POST /_reset`, `GET …/models`.
 """
 
@@ -26,6 +26,8 @@ from gevent.pool import Pool
 from gevent.server import StreamServer
 
 from fermix.testing.model_script import Script, Step, chunks_of, read_script
+from fermix.testing.model_wires import as_chat, content_type, wire_of
+from fermix.testing.model_wires import refused as told_refused
 
 _HEAD_LIMIT_BYTES = 65_536
 _CONNECTIONS = 10_000
@@ -112,10 +114,10 @@ class ModelServer:
     def _answer(self, connection: socket.socket, head: str, body: bytes) -> bool:
         """Answer one request; whether the connection can take another."""
         method, path, _ = head.split(" ", 2)
-        if path.endswith("/chat/completions"):
-            return self._complete(connection, path, head, body)
+        if method == "POST" and (wire := wire_of(path)) is not None:
+            return self._complete(connection, path, wire, head, body)
         is_list = method == "GET" and path.endswith("/models")
-        if is_list and (refused := self.script.refusal(_header(head, "authorization"), None)):
+        if is_list and (refused := self.script.refusal(_shown_key(head), None)):
             _send_json(connection, refused[0], {"error": refused[1]})
             return True
         value = self._facts(f"{method} {path}", body)
@@ -145,16 +147,17 @@ class ModelServer:
             return {"capabilities": ollama.get(asked.get("model") or asked.get("name"), [])}
         return None
 
-    def _complete(self, connection: socket.socket, path: str, head: str, body: bytes) -> bool:
+    def _complete(self, connection: socket.socket, path: str, wire: str, head: str, body: bytes) -> bool:
         request = msgspec.json.decode(body)
-        recorded = Recorded(path, _header(head, "authorization"), request, time.monotonic_ns())
+        recorded = Recorded(path, _shown_key(head), request, time.monotonic_ns())
         self.requests.append(recorded)
         if refused := self.script.refusal(recorded.authorization, request.get("model")):
-            _send_json(connection, refused[0], {"error": refused[1]})
+            _send_json(connection, refused[0], told_refused(wire, refused[1]))
             return True
-        step = self.script.answer(request)
+        asked = as_chat(wire, request)
+        step = self.script.answer(asked)
         try:
-            is_whole = self._play(connection, step, request, recorded)
+            is_whole = self._play(connection, step, asked, recorded, wire)
         except OSError:
             recorded.ended = "client_gone"
             raise
@@ -162,7 +165,12 @@ class ModelServer:
         return is_whole
 
     def _play(
-        self, connection: socket.socket, step: Step, request: dict[str, Any], recorded: Recorded
+        self,
+        connection: socket.socket,
+        step: Step,
+        request: dict[str, Any],
+        recorded: Recorded,
+        wire: str,
     ) -> bool:
         """Send what `step` says; whether it was a whole response."""
         gevent.sleep(step.first_delay_ms / 1000)
@@ -171,11 +179,12 @@ class ModelServer:
         if step.status != 200:
             error = step.error if step.error is not None else {"message": f"scripted {step.status}"}
             headers = {} if step.retry_after is None else {"Retry-After": str(step.retry_after)}
-            _send_json(connection, step.status, {"error": error}, headers)
+            _send_json(connection, step.status, told_refused(wire, error), headers)
             return True
-        head = f"HTTP/1.1 200 OK\r\nContent-Type: {step.content_type}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        kind = step.content_type or content_type(wire)
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nTransfer-Encoding: chunked\r\n\r\n"
         before = head.encode()
-        chunks = chunks_of(step, request, number=len(self.requests))
+        chunks = chunks_of(step, request, number=len(self.requests), wire=wire)
         for number, chunk in enumerate(chunks):
             if number == step.cut_after:
                 connection.sendall(before)
@@ -196,6 +205,12 @@ class ModelServer:
             )
             before = b""
         return True
+
+
+def _shown_key(head: str) -> str:
+    """The key of a request as a bearer token, however its wire carries it."""
+    key = _header(head, "x-api-key")
+    return f"Bearer {key}" if key else _header(head, "authorization")
 
 
 def _hang(connection: socket.socket) -> bool:

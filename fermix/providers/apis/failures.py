@@ -45,6 +45,11 @@ _MODEL = re.compile(
     r"|model\b.{0,150}\bnot (found|exist)",
     re.IGNORECASE,
 )
+_IMAGE = re.compile(
+    r"does(n.t| not) support images?|image inputs?|image_url|process image|images? (is|are) not supported"
+    r"|unsupported image",
+    re.IGNORECASE,
+)
 _RATE = re.compile(r"rate_limit|rate limit|too many requests", re.IGNORECASE)
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
@@ -63,6 +68,7 @@ _ADVICE = {
     FailureKind.AUTH: "Check its key and that the key may use this model.",
     FailureKind.QUOTA: "The account has no credit left.",
     FailureKind.MODEL_UNKNOWN: "Check the model's name.",
+    FailureKind.IMAGE_UNSUPPORTED: "The model does not take this image.",
     FailureKind.RATE_LIMITED: "Too many requests for now.",
     FailureKind.CONTEXT_OVERFLOW: "The conversation does not fit into the model's window.",
 }
@@ -149,6 +155,8 @@ def _kind(status: int | None, facts: ErrorFacts) -> FailureKind:
         return FailureKind.QUOTA
     if status in (None, 400) and _AUTH.search(words):
         return FailureKind.AUTH
+    if status in (None, 400, 404, 415, 422) and _IMAGE.search(words):
+        return FailureKind.IMAGE_UNSUPPORTED
     if status in (None, 400, 404, 422) and _MODEL.search(words):
         return FailureKind.MODEL_UNKNOWN
     if status is not None:
