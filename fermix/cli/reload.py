@@ -19,7 +19,7 @@ TIMEOUT_S = 90.0
 @click.command(epilog=examples("fermix reload", "fermix reload --json"))
 @json_option
 def command(as_json: bool) -> None:
-    """Have the running daemon take up changed settings.
+    """Have the running daemon take up changed settings and files of instructions.
 
     Answers on their way are not cut: they end with the settings they began with. What cannot change in a
     running daemon is named, it waits for `fermix restart`. A bad config.toml changes nothing.
@@ -29,10 +29,13 @@ def command(as_json: bool) -> None:
         print_json(outcome)
         return
     applied, waiting = outcome.get("applied") or [], outcome.get("needs_restart") or []
-    if not applied and not waiting:
+    also = outcome.get("also") or []
+    if not applied and not waiting and not also:
         print("Nothing changed in config.toml.")
     if applied:
         print(f"Applied: {', '.join(applied)}", flush=True)
+    for sentence in also:
+        print(sentence, flush=True)
     if waiting:
         print(f"Changed, but needs a restart: {', '.join(waiting)}", flush=True)
         say("It counts after: fermix restart")

@@ -25,6 +25,7 @@ from fermix.secrets import SecretStores
 
 log = logging.getLogger(__name__)
 
+WORDS_TAKEN = "Your files of instructions were read anew."
 MARGIN_S = 60.0
 """How much longer than a turn may run a provider waits for its last one."""
 
@@ -90,9 +91,12 @@ class Agents:
             agent.has_noticed = self.present.agent.has_noticed
         patience_s = max(settings.gateway.turn_timeout_s, before.gateway.turn_timeout_s) + MARGIN_S
 
-        def commit() -> None:
+        are_words_new = composer.bootstrap != self.present.agent.composer.bootstrap
+
+        def commit() -> str | None:
             self._stores = stores
             self.present.replace(agent, patience_s=patience_s)
+            return WORDS_TAKEN if are_words_new else None
 
         return commit
 

@@ -10,8 +10,11 @@ from fermix.config.declare import Section
 from fermix.daemon.sections import SCHEMA, Settings, load_settings
 from fermix.paths import Home
 
-Commit = Callable[[], None]
-"""Puts to work what was got ready; cannot fail."""
+Commit = Callable[[], str | None]
+"""Puts to work what was got ready; cannot fail.
+
+Says in a sentence what it took up that stands in no setting; None when there was nothing of that.
+"""
 
 
 class LiveSettings:
@@ -42,6 +45,8 @@ class Outcome:
     applied: tuple[str, ...]
     needs_restart: tuple[str, ...]
     """They differ from what the process was started with, and stay so until it is started again."""
+    also: tuple[str, ...] = ()
+    """What else was taken up, in sentences."""
 
     @property
     def changed(self) -> tuple[str, ...]:
@@ -54,15 +59,16 @@ class Outcome:
             "changed": list(self.changed),
             "applied": list(self.applied),
             "needs_restart": list(self.needs_restart),
-            "unchanged": not self.changed,
+            "also": list(self.also),
+            "unchanged": not (self.changed or self.also),
         }
 
     def __str__(self) -> str:
         if not self.changed:
-            return "Nothing changed in config.toml"
+            return " ".join(("Nothing changed in config.toml.", *self.also)).removesuffix(".")
         told = [f"Settings applied: {', '.join(self.applied)}"] if self.applied else []
         told += [f"Needs a restart: {', '.join(self.needs_restart)}"] if self.needs_restart else []
-        return ". ".join(told)
+        return ". ".join((*told, *(each.removesuffix(".") for each in self.also)))
 
 
 class Reload:
@@ -91,9 +97,8 @@ class Reload:
             if step.sections is None or sections & {*step.sections}
         ]
         self._live.now = settings
-        for commit in commits:
-            commit()
-        return outcome
+        also = [commit() for commit in commits]
+        return replace(outcome, also=tuple(told for told in also if told))
 
 
 def merged(running: Settings, fresh: Settings) -> tuple[Settings, Outcome]:

@@ -54,9 +54,11 @@ def test_owners_words_reach_the_model_after_a_reload_and_not_before(bot: Bot, mo
     persona.write_text("<!-- mine -->\nSpeak like a pirate.\n")
     unread = sent(bot, model, "third")["messages"][0]["content"]
     with bot.connect() as connection:
-        connection.call("reload", {}, 20.0)
+        first, second = (connection.call("reload", {}, 20.0) for _ in range(2))
     read = sent(bot, model, "fourth")["messages"][0]["content"]
 
+    assert (first["also"], first["unchanged"]) == (["Your files of instructions were read anew."], False)
+    assert (second["also"], second["unchanged"]) == ([], True)
     assert unread == before
     assert "Speak like a pirate." in read
     assert "mine" not in read

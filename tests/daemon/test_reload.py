@@ -85,7 +85,8 @@ def test_unchanged_file_runs_no_step(write: Write) -> None:
 
     outcome = reload.run()
 
-    assert outcome.facts() == {"changed": [], "applied": [], "needs_restart": [], "unchanged": True}
+    nothing: dict[str, object] = {"changed": [], "applied": [], "needs_restart": [], "also": []}
+    assert outcome.facts() == {**nothing, "unchanged": True}
     assert (asked, str(outcome)) == ([], "Nothing changed in config.toml")
 
 
