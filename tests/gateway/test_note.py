@@ -8,10 +8,11 @@ from itertools import pairwise
 
 import pytest
 
+from fermix.gateway.authorizer import ChannelAccess
 from fermix.gateway.inbox import InboxEntry
 from fermix.gateway.note import note_of
 from fermix.trust import GUEST_ATTENDED, OPERATOR_ATTENDED, Standing
-from tests.fakes import inbound
+from tests.fakes import FakeChannel, inbound
 
 NOON_MS = 1_764_590_400_000
 """2025-12-01 12:00 UTC, a Monday."""
@@ -59,6 +60,19 @@ def test_requests_of_a_conversation_begin_with_the_bytes_of_the_one_before(open_
     for before, after in pairwise(requests):
         assert after.system == before.system
         assert after.messages[: len(before.messages)] == before.messages
+
+
+def test_instructions_are_the_same_wherever_a_message_comes_from(open_office) -> None:
+    access = {"telegram": ChannelAccess("owner", ("friend",))}
+    office = open_office(channels=(FakeChannel("telegram"),), access=access)
+    office.say(id="m1")
+    office.say(id="m2", channel="telegram", chat="c1", sender="owner")
+    office.say(id="m3", channel="telegram", chat="c2", sender="friend")
+
+    local, owner, guest = office.model.requests
+    assert local.system == owner.system == guest.system
+    assert "on telegram" in owner.messages[-1].note
+    assert "by a guest" in guest.messages[-1].note
 
 
 def test_next_life_sends_the_same_bytes_again(open_office) -> None:
