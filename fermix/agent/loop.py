@@ -28,6 +28,7 @@ from fermix.providers.port import (
     Done,
     Failed,
     FailureKind,
+    ModelLimits,
     ModelRequest,
     Provider,
     ReasoningDelta,
@@ -52,6 +53,7 @@ class Thinking:
     messages: list[ChatMessage]
     """The history and this turn's own messages; the loop appends what it yields as steps."""
     usage: Usage = field(default_factory=Usage)
+    conversation_id: str = ""
 
 
 class Agent:
@@ -103,16 +105,7 @@ class Agent:
     ) -> Generator[AgentEvent, None, AssistantMessage | Failed]:
         """The model's whole reply, its deltas yielded on the way."""
         yield PhaseChanged(Phase.THINK)
-        limits = self.provider.limits
-        system = self.composer.system(limits)
-        turn = thinking.context.turn
-        request = ModelRequest(
-            system=system,
-            messages=fit(thinking.messages, limits, system=system),
-            tools=self._schemas(thinking) if with_tools and limits.takes_tools else (),
-            cancel=turn.cancel,
-            deadline=turn.deadline,
-        )
+        request = self._question(thinking, self.provider.limits, with_tools=with_tools)
         for event in self.provider.stream(request):
             if isinstance(event, TextDelta | ReasoningDelta | Restarted):
                 yield event
@@ -129,6 +122,20 @@ class Agent:
                 return event
         return Failed(
             FailureKind.PROTOCOL, f"{self.provider.name} ended without an answer.", retryable=False
+        )
+
+    def _question(self, thinking: Thinking, limits: ModelLimits, *, with_tools: bool) -> ModelRequest:
+        """What is asked of a model of these limits."""
+        system = self.composer.system(limits)
+        turn = thinking.context.turn
+        return ModelRequest(
+            system=system,
+            messages=fit(thinking.messages, limits, system=system),
+            tools=self._schemas(thinking) if with_tools and limits.takes_tools else (),
+            cancel=turn.cancel,
+            deadline=turn.deadline,
+            conversation_id=thinking.conversation_id,
+            fitted=lambda other: self._question(thinking, other, with_tools=with_tools),
         )
 
     def _schemas(self, thinking: Thinking) -> tuple[ToolSchema, ...]:

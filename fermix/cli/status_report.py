@@ -87,7 +87,8 @@ def described(status: dict[str, Any]) -> list[str]:
         "parts": _parts(status.get("children")),
     }
     lines += [f"  {name:<6} {text}" for name, text in facts.items() if text]
-    return lines + _troubles(status.get("children")) + _failed_checks(status.get("checks"))
+    resting = _resting(status.get("providers"))
+    return lines + _troubles(status.get("children")) + _failed_checks(status.get("checks")) + resting
 
 
 def main_pid(status: dict[str, Any]) -> object:
@@ -151,6 +152,19 @@ def _failed_checks(checks: object) -> list[str]:
         for check in checks
         if isinstance(check, dict) and not check.get("is_ok")
     ]
+
+
+def _resting(providers: object) -> list[str]:
+    """A line for every provider that is not asked now, with why and until when."""
+    if not isinstance(providers, list):
+        return []
+    lines = []
+    for each in providers:
+        if isinstance(each, dict) and each.get("state") != "closed":
+            rest_s = float(each.get("rest_s") or 0)
+            when = f"in {duration(int(rest_s * 1000))}" if rest_s else "with the next message"
+            lines.append(f"  ! provider {each.get('name')}: {each.get('reason')} (asked again {when})")
+    return lines
 
 
 def _troubles(children: object) -> list[str]:

@@ -16,7 +16,8 @@ from fermix.capabilities.registry import Registry
 from fermix.daemon.reload import Commit, LiveSettings
 from fermix.daemon.sections import Settings
 from fermix.errors import FermixError, SecretMissing
-from fermix.providers.build import build
+from fermix.providers.build import build_chain
+from fermix.providers.chain import Chain
 from fermix.providers.port import Provider
 from fermix.providers.settings import LOCAL
 from fermix.providers.vendors.vendor import Parts
@@ -52,7 +53,8 @@ class Agents:
         self._materials = materials
         self._stores = materials.open_stores(live.now)
         composer = materials.compose(live.now.agent)
-        self.present = PresentAgent(self._agent(live.now, self._provider(live.now), composer))
+        self.chain = self._chain(live.now)
+        self.present = PresentAgent(self._agent(live.now, self.chain, composer))
 
     @property
     def provider(self) -> Provider:
@@ -84,8 +86,9 @@ class Agents:
             else:  # a keyring may be locked by now; what the present stores remember of it still counts
                 stores = self._stores
                 log.warning("Secrets are not looked up anew: %s", error)
+        chain = self._chain(settings) if is_other else self.chain
         if is_other:
-            agent = self._agent(settings, self._provider(settings), composer)
+            agent = self._agent(settings, chain, composer)
         elif settings.agent != before.agent or composer.bootstrap != agent.composer.bootstrap:
             agent = self._agent(settings, self.provider, composer)
             agent.has_noticed = self.present.agent.has_noticed
@@ -95,14 +98,16 @@ class Agents:
 
         def commit() -> str | None:
             self._stores = stores
+            self.chain = chain
+            chain.look_again()
             self.present.replace(agent, patience_s=patience_s)
             return WORDS_TAKEN if are_words_new else None
 
         return commit
 
-    def _provider(self, settings: Settings) -> Provider:
+    def _chain(self, settings: Settings) -> Chain:
         parts = self._materials.vendor_parts(settings, self.secret)
-        return build(settings.provider, settings.providers, parts=parts)
+        return build_chain(settings.provider, settings.providers, parts=parts)
 
     def _agent(self, settings: Settings, provider: Provider, composer: Composer) -> Agent:
         materials = self._materials
@@ -117,12 +122,14 @@ class Agents:
 
 def _answering(settings: Settings) -> tuple[object, ...]:
     """The settings that the provider in force is made from."""
-    name = settings.provider.name
-    return settings.provider, settings.providers.get(name), name == LOCAL and settings.local_model
+    names = (settings.provider.name, *settings.provider.fallback)
+    tables = tuple(settings.providers.get(name) for name in names)
+    return settings.provider, tables, LOCAL in names and settings.local_model
 
 
 def _look_for_key(settings: Settings, stores: SecretStores) -> None:
-    """Raises: what the stores say when the provider's key cannot be had."""
-    table = settings.providers.get(settings.provider.name)
-    if table is not None and table.api_key:
-        stores.resolve(table.api_key)
+    """Raises: what the stores say when the key of a provider in the chain cannot be had."""
+    for name in (settings.provider.name, *settings.provider.fallback):
+        table = settings.providers.get(name)
+        if table is not None and table.api_key:
+            stores.resolve(table.api_key)

@@ -185,6 +185,16 @@ class Runtime:
                 "waiting": queue.waiting if queue is not None else 0,
             },
             "provider": {"name": provider.name, "model": provider.model},
+            "providers": [
+                {
+                    "name": route.name,
+                    "model": route.model,
+                    "state": route.state.value,
+                    "rest_s": round(route.rest_s, 1),
+                    "reason": route.reason and redacted(route.reason),
+                }
+                for route in self._parts.agents.chain.report()
+            ],
             "children": [
                 {
                     "name": part.name,

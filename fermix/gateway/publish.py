@@ -10,7 +10,6 @@ from fermix.agent.events import (
     PhaseChanged,
     ReasoningDelta,
     Replied,
-    Restarted,
     TextDelta,
     ToolCalled,
     ToolReplied,
@@ -41,8 +40,6 @@ def publish(log: TurnLog, event: AgentEvent) -> None:
             _publish_call(log, call)
         case ToolReplied(result):
             _publish_result(log, result)
-        case Restarted():
-            log.publish("restarted")
         case Notice(text):
             log.publish("notice", text=text)
         case TurnEnded(status, text, usage, error_code, cost):

@@ -16,7 +16,15 @@ from typing import TypeVar
 from gevent import GreenletExit
 
 from fermix import events
-from fermix.agent.events import Called, Replied, TextDelta, ToolReplied, TurnEnded, TurnStatus
+from fermix.agent.events import (
+    Called,
+    Replied,
+    Restarted,
+    TextDelta,
+    ToolReplied,
+    TurnEnded,
+    TurnStatus,
+)
 from fermix.agent.loop import Agent, Thinking
 from fermix.capabilities.context import ToolContext
 from fermix.channels.port import Chunk
@@ -208,7 +216,9 @@ class Turns:
         deadline = Deadline.after(self._timeout_s())
         self._begin(turn, agent.provider)
         context = self._make_context(entry, turn.cancel, deadline, ProgressLine(turn.log, self._clock))
-        thinking = Thinking(context, self._histories.get(turn.conversation_id))
+        thinking = Thinking(
+            context, self._histories.get(turn.conversation_id), conversation_id=turn.conversation_id
+        )
         ended = self._think(turn, agent, thinking)
         if ended is not None:
             self._end(turn, ended)
@@ -282,6 +292,11 @@ class Turns:
                 elif isinstance(event, Called):
                     turn.calls.append(event.call)
                     self._ledger.note(event.call, conversation_id=turn.conversation_id)
+                elif isinstance(event, Restarted):
+                    turn.said = ""
+                    turn.log.publish("restarted")
+                    publish_steps(turn.log, self._conversations.of_turn(turn.entry.turn_id))
+                    continue
                 elif isinstance(event, Replied):
                     turn.said = ""
                     turn.has_asked_for_tools = True

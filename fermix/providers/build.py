@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import cast
 
 from fermix.errors import ProviderError
+from fermix.providers.chain import Chain
 from fermix.providers.port import Provider
 from fermix.providers.settings import NamedProviderSettings, ProviderSettings
 from fermix.providers.vendors.vendor import Parts, Vendor
@@ -45,6 +46,23 @@ def build(
         )
     vendor = cast(Vendor, load(VENDORS.get(name, VENDORS["openai_compatible"])))
     return vendor(name, settings.model, named.get(name), parts)
+
+
+def build_chain(
+    settings: ProviderSettings, named: Mapping[str, NamedProviderSettings], *, parts: Parts
+) -> Chain:
+    """The provider that answers from now on, with those behind it that take over when it cannot.
+
+    Raises: ProviderError as `build`, and when one stands in the chain twice.
+    """
+    names = [settings.name, *settings.fallback]
+    if (twice := next((name for name in names if names.count(name) > 1), None)) is not None:
+        raise ProviderError(
+            f"The provider {twice!r} stands twice in the chain {', '.join(names)}.",
+            hint="fermix config set provider.fallback '[…]'",
+        )
+    behind = (ProviderSettings(name=name) for name in settings.fallback)
+    return Chain([build(each, named, parts=parts) for each in (settings, *behind)], clock=parts.clock)
 
 
 def load(path: str) -> object:

@@ -75,7 +75,12 @@ class HttpProvider:
     def stream(self, request: ModelRequest) -> Iterator[StreamEvent]:
         """See `Provider.stream`."""
         deadline = request.deadline.sooner(self._timeout_s)
-        return retried(lambda: self.attempt(request, deadline), cancel=request.cancel, deadline=deadline)
+        return retried(
+            lambda: self.attempt(request, deadline),
+            cancel=request.cancel,
+            deadline=deadline,
+            longest_wait_s=request.longest_wait_s,
+        )
 
     def attempt(self, request: ModelRequest, deadline: Deadline) -> Generator[StreamEvent, None, None]:
         """As `stream`, asked only once."""

@@ -54,6 +54,8 @@ class ModelRequest:
     """One of the model's own levels of thinking; None leaves it to the vendor."""
     max_output_tokens: int | None = None
     """Longest answer to this one question; None leaves it at the model's limit."""
+    longest_wait_s: float = 20.0
+    """A provider that asks for a longer wait is not asked again."""
     conversation_id: str = ""
     """The same for all requests of one conversation, so that a provider finds its cache again."""
     fitted: Callable[[ModelLimits], ModelRequest] | None = None

@@ -13,7 +13,6 @@ log = logging.getLogger(__name__)
 
 _ATTEMPTS = 3
 _BASE_WAIT_S = 0.4
-_LONGEST_WAIT_S = 20.0
 
 
 def retried(
@@ -21,12 +20,13 @@ def retried(
     *,
     cancel: Cancel,
     deadline: Deadline,
+    longest_wait_s: float = 20.0,
     jitter: Callable[[], float] = random.random,
 ) -> Iterator[StreamEvent]:
     """The events of `attempt`, begun again up to twice when it failed before any delta.
 
-    A provider that asks for a longer wait than 20 s is left alone: its Failed goes up with the
-    time in it. A stall is retried once only.
+    A provider that asks for a longer wait than `longest_wait_s` is left alone: its Failed goes up with
+    the time in it. A stall is retried once only.
     """
     for number in range(_ATTEMPTS):
         was_shown = False
@@ -39,7 +39,7 @@ def retried(
             yield event
         if failed is None:
             return
-        wait_s = _wait_s(failed, number, jitter())
+        wait_s = _wait_s(failed, number, jitter(), longest_wait_s)
         is_last = number + 1 >= (2 if failed.kind is FailureKind.TIMEOUT else _ATTEMPTS)
         if (
             was_shown
@@ -56,11 +56,11 @@ def retried(
             return
 
 
-def _wait_s(failed: Failed, number: int, jitter: float) -> float | None:
+def _wait_s(failed: Failed, number: int, jitter: float, longest_s: float) -> float | None:
     """Seconds until the next attempt; None when it would be too long."""
     own_s: float = _BASE_WAIT_S * 2**number * (0.5 + jitter)
     if failed.retry_after_s is None:
         return own_s
-    if failed.retry_after_s > _LONGEST_WAIT_S:
+    if failed.retry_after_s > longest_s:
         return None
     return max(failed.retry_after_s, own_s / 4)

@@ -30,6 +30,7 @@ class ProviderSettings:
 
     name: str = setting(LOCAL, "Who answers: `local`, or the NAME of a [providers.NAME] table.")
     model: str | None = setting(None, "Model to ask; counts before the one in [providers.NAME].")
+    fallback: tuple[str, ...] = setting((), "Who answers when that one cannot, in this order.")
 
 
 @section("providers", is_named=True)

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from fermix.errors import Unreadable
 from fermix.providers.apis.openai_chat import API
-from fermix.providers.apis.wire import TOKENS_LIMIT
-from fermix.providers.apis.wire import Route
+from fermix.providers.apis.wire import TOKENS_LIMIT, Route
 from fermix.providers.port import Done, Failed, ReasoningDelta, StreamEvent, TextDelta
 
 from .conftest import ask
