@@ -18,11 +18,12 @@ from fermix.agent.events import (
     TurnEnded,
     TurnStatus,
 )
+from fermix.agent.pictures import Album
 from fermix.agent.prompt import fit
 from fermix.agent.settings import AgentSettings
 from fermix.capabilities.context import ToolContext
 from fermix.capabilities.registry import Registry
-from fermix.messages import AssistantMessage, ChatMessage, ToolCall, ToolMessage, Usage
+from fermix.messages import AssistantMessage, ChatMessage, ToolCall, ToolMessage, Usage, UserMessage
 from fermix.providers.port import (
     Called,
     Done,
@@ -67,9 +68,11 @@ class Agent:
         invoke: Invoke,
         settings: AgentSettings,
         composer: Composer | None = None,
+        album: Album | None = None,
     ) -> None:
-        """`composer` None gives the instructions fermix would have seeded."""
+        """`composer` None gives the instructions fermix would have seeded, `album` None no pictures."""
         self.provider = provider
+        self._album = album or Album(lambda images: {})
         self.composer = composer or Composer(settings)
         self._registry = registry
         self._invoke = invoke
@@ -84,6 +87,8 @@ class Agent:
         for the next one, so no tool starts before the reply that asked for it is durable.
         Raises: Cancelled when the turn is stopped while a tool runs.
         """
+        if not self.provider.limits.sees_images and _has_pictures(thinking.messages):
+            yield Notice(f"{self.provider.model} does not see pictures; it is told their names.")
         for _ in range(self._settings.steps_per_turn):
             outcome = yield from self._ask(thinking, with_tools=True)
             if isinstance(outcome, Failed):
@@ -118,6 +123,10 @@ class Agent:
                 if event.stop_reason == "length":
                     yield Notice("The model's answer was cut: it reached the longest it may give.")
                 return event.reply
+            elif event.kind is FailureKind.IMAGE_UNSUPPORTED and request.images:
+                self._album.refuse(request.images)
+                yield Notice("The pictures were refused; the model is told their names instead.")
+                return (yield from self._ask(thinking, with_tools=with_tools))
             else:
                 return event
         return Failed(
@@ -128,9 +137,11 @@ class Agent:
         """What is asked of a model of these limits."""
         system = self.composer.system(limits)
         turn = thinking.context.turn
+        messages = fit(thinking.messages, limits, system=system)
         return ModelRequest(
             system=system,
-            messages=fit(thinking.messages, limits, system=system),
+            messages=messages,
+            images=self._album.of(messages) if limits.sees_images else {},
             tools=self._schemas(thinking) if with_tools and limits.takes_tools else (),
             cancel=turn.cancel,
             deadline=turn.deadline,
@@ -200,6 +211,12 @@ class Agent:
                 yield results[index] or _too_late(calls[index])
         finally:
             group.stop(timeout_s=5.0)
+
+
+def _has_pictures(messages: list[ChatMessage]) -> bool:
+    """Whether pictures came with what a person said last."""
+    said = next((message for message in reversed(messages) if isinstance(message, UserMessage)), None)
+    return said is not None and bool(said.images)
 
 
 def _too_late(call: ToolCall) -> ToolMessage:

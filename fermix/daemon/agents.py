@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from fermix.agent.composer import Composer
 from fermix.agent.loop import Agent
+from fermix.agent.pictures import Album
 from fermix.agent.present import PresentAgent
 from fermix.agent.settings import AgentSettings
 from fermix.capabilities.invoke import invoke
@@ -16,6 +17,7 @@ from fermix.capabilities.registry import Registry
 from fermix.daemon.reload import Commit, LiveSettings
 from fermix.daemon.sections import Settings
 from fermix.errors import FermixError, SecretMissing
+from fermix.messages import Image
 from fermix.providers.build import build_chain
 from fermix.providers.chain import Chain
 from fermix.providers.port import Provider
@@ -42,6 +44,8 @@ class Materials:
     """What a vendor is given, with what resolves its secrets."""
     compose: Callable[[AgentSettings], Composer]
     """The instructions, with the owner's files as they are now."""
+    read_pictures: Callable[[Sequence[Image]], Mapping[str, bytes]]
+    """The bytes by path of those that can be shown."""
 
 
 class Agents:
@@ -117,7 +121,14 @@ class Agents:
             redact=materials.redact,
             result_limit_bytes=settings.agent.tool_result_limit_bytes,
         )
-        return Agent(provider, materials.registry, invoke=run, settings=settings.agent, composer=composer)
+        return Agent(
+            provider,
+            materials.registry,
+            invoke=run,
+            settings=settings.agent,
+            composer=composer,
+            album=Album(materials.read_pictures),
+        )
 
 
 def _answering(settings: Settings) -> tuple[object, ...]:

@@ -7,10 +7,10 @@ import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import cast
+from typing import TypeVar, cast
 
 from fermix import events
-from fermix.agent import bootstrap
+from fermix.agent import bootstrap, pictures
 from fermix.agent.composer import Composer
 from fermix.agent.settings import AgentSettings
 from fermix.auth.tokens import Tokens
@@ -39,7 +39,7 @@ from fermix.daemon.reload import LiveSettings, Outcome, Step
 from fermix.daemon.removals import Removals
 from fermix.daemon.sections import Settings
 from fermix.db import Database
-from fermix.errors import StoreGone
+from fermix.errors import DeadlineExceeded, StoreGone
 from fermix.gateway.authorizer import LOCAL
 from fermix.gateway.erase import Eraser
 from fermix.gateway.gateway import Gateway
@@ -62,6 +62,8 @@ from fermix.usage import Ledger, UsageStore
 from fermix.usage.told import UsageTeller
 
 log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
 
 FOLDER_TIMEOUT_S = 10.0
 FILE_THREADS = 8
@@ -178,6 +180,7 @@ class WorkerParts:
                 ),
                 vendor_parts=vendor_parts,
                 compose=compose,
+                read_pictures=lambda images: self._unless_slow(partial(pictures.read, images), {}),
             ),
         )
         return Service(self.agents.present.stop)
@@ -188,6 +191,14 @@ class WorkerParts:
             self.pool.run(partial(bootstrap.seed, self._around.home.bootstrap), timeout_s=FOLDER_TIMEOUT_S)
         except OSError as error:
             log.warning("The files of instructions could not be made: %s", error)
+
+    def _unless_slow(self, work: Callable[[], Result], otherwise: Result) -> Result:
+        """What `work` gives off the hub; a disk that does not answer costs a picture, not the turn."""
+        try:
+            return self.pool.run(work, timeout_s=FOLDER_TIMEOUT_S)
+        except DeadlineExceeded as error:
+            log.warning("Pictures are left out: %s", error)
+            return otherwise
 
     def start_gateway(self) -> Child:
         """Inbox, queue, turns and outbox; what an earlier life left is taken up at once."""
@@ -207,6 +218,7 @@ class WorkerParts:
             histories=self.histories,
             watch=watch,
             ledger=Ledger(db, clock),
+            find_pictures=lambda paths: self._unless_slow(partial(pictures.find, paths), ()),
             agents=self.agents.present.lent,
             make_context=self._context_maker(),
             clock=clock,

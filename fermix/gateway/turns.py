@@ -41,6 +41,7 @@ from fermix.messages import (
     AssistantMessage,
     ChatMessage,
     ConversationKey,
+    Image,
     ModelCall,
     ToolMessage,
     Usage,
@@ -102,13 +103,17 @@ class Turns:
         histories: Histories,
         watch: Watch,
         ledger: Ledger,
+        find_pictures: Callable[[list[str]], tuple[Image, ...]],
         agents: Callable[[], AbstractContextManager[Agent]],
         make_context: MakeContext,
         clock: Clock,
         redact: Callable[[str], str],
         turn_timeout_s: Callable[[], float],
     ) -> None:
-        """`agents` lends the agent of one turn; `turn_timeout_s` is asked when a turn begins."""
+        """`agents` lends the agent of one turn; `turn_timeout_s` is asked when a turn begins.
+
+        `find_pictures` says which of some files can be shown to a model.
+        """
         self._db = db
         self._inbox = inbox
         self._outbox = outbox
@@ -116,6 +121,7 @@ class Turns:
         self._histories = histories
         self._watch = watch
         self._ledger = ledger
+        self._find_pictures = find_pictures
         self._agents = agents
         self._make_context = make_context
         self._clock = clock
@@ -242,7 +248,9 @@ class Turns:
         """Make the beginning durable, with the person's words when it is the first one."""
         entry = turn.entry
         note = note_of(entry, self._clock.now_ms())
-        words: list[ChatMessage] = [UserMessage(_text_of(entry), note)]
+        files = [file.path for file in entry.inbound.attachments]
+        images = self._find_pictures(files) if files else ()
+        words: list[ChatMessage] = [UserMessage(_text_of(entry), note, images)]
         known_id = turn.conversation_id = self._conversation_ids.get(entry.key, "")
 
         def work(connection: Connection) -> tuple[str, int, bool]:

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
+from fermix.agent import pictures
 from fermix.agent.loop import Agent
 from fermix.agent.settings import AgentSettings
 from fermix.capabilities.context import ToolContext
@@ -99,6 +100,7 @@ class Office:
             histories=Histories(self.conversations, messages=agent.history_messages),
             watch=self.watch,
             ledger=Ledger(self.db, self.clock),
+            find_pictures=pictures.find,
             agents=lambda: nullcontext(thinker),
             make_context=lambda entry, cancel, deadline, progress: tool_context(
                 turn_facts(
