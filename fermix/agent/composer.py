@@ -6,7 +6,7 @@ words (`note.py`), behind everything a provider may have in its cache.
 
 from __future__ import annotations
 
-import platform
+import os
 from dataclasses import dataclass
 
 from fermix import __version__
@@ -73,5 +73,6 @@ def _joined(parts: tuple[Part, ...]) -> str:
 
 
 def _runtime(workspace: str) -> str:
-    system = f"fermix {__version__} on {platform.system()} ({platform.machine()})"
+    machine = os.uname()
+    system = f"fermix {__version__} on {machine.sysname} ({machine.machine})"
     return f"You run in {system}." + (f" Your own folder is {workspace}." if workspace else "")

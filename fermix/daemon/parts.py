@@ -269,7 +269,7 @@ class WorkerParts:
             TurnMethods(self.desk),
             SessionMethods(self.desk),
             TokenMethods(self.tokens),
-            UsageMethods(self.usage),
+            UsageMethods(self.usage, self.desk),
             PromptMethods(
                 agent=lambda: self.agents.present.agent, registry=self.registry, clock=around.clock
             ),

@@ -122,6 +122,26 @@ def test_sessions_are_kept_apart_and_listed(wired: Any) -> None:
     ]
 
 
+def test_what_was_asked_is_on_the_bill_and_its_bytes_are_shown(wired: Any) -> None:
+    wired("ask", "--session", "one", "first")
+    wired("ask", "--session", "two", "work")
+
+    of_one = json.loads(wired("usage", "--by", "model", "--session", "one", "--json").stdout)
+    shown = wired("usage", "--by", "conversation", "--since", "1h").stdout
+    told = wired("ask", "--session", "one", "/usage").stdout
+    parts = json.loads(wired("prompt-size", "--json").stdout)["parts"]
+
+    assert [(line["name"], line["calls"]) for line in of_one["lines"]] == [("mine/scripted", 1)]
+    assert of_one["total"]["cost_micro_usd"] is None
+    assert [line.split()[:2] for line in shown.splitlines()[1:]] == [
+        ["local:two", "3"],
+        ["local:one", "1"],
+        ["total", "4"],
+    ]
+    assert "today: 1 call" in told and "cost unknown" in told
+    assert {part["kind"] for part in parts} == {"instructions", "tool", "message", "framing"}
+
+
 def test_attached_file_arrives(wired: Any) -> None:
     content = os.urandom(1_500_000)
     (wired.root / "data.bin").write_bytes(content)

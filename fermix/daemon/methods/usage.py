@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from fermix.daemon.desk import key_of
+from fermix.daemon.desk import Desk
 from fermix.daemon.methods.access import operators
 from fermix.ipc.server import Call, Method
 from fermix.usage import By, Spent, UsageStore
@@ -27,15 +27,17 @@ class UsageParams(msgspec.Struct):
 class UsageMethods:
     """Answers it from the rows."""
 
-    def __init__(self, store: UsageStore) -> None:
+    def __init__(self, store: UsageStore, desk: Desk) -> None:
         self._store = store
+        self._desk = desk
 
     def methods(self) -> dict[str, Method]:
         """Method name → what it takes and what answers it."""
         return {"usage.report": operators(UsageParams, self._report)}
 
     def _report(self, params: UsageParams, call: Call) -> Mapping[str, object]:
-        of = key_of(params.session) if params.session is not None else None
+        """Raises: SessionUnknown with the nearest name, UsageError."""
+        of = None if params.session is None else self._desk.session(params.session).conversation.key
         lines = self._store.lines(params.by, since_ms=params.since_ms, limit=params.limit, of=of)
         return {
             "by": params.by.value,
