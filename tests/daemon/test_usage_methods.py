@@ -36,7 +36,9 @@ def test_turns_are_reported_by_model_and_by_session(bot: Bot) -> None:
     assert report(bot, since_ms=1 << 50)["lines"] == []
 
 
-@pytest.mark.parametrize("params", [{"by": "hour"}, {"limit": 0}, {"since_ms": -1}, {"session": " x"}, {"session": "on"}])
+@pytest.mark.parametrize(
+    "params", [{"by": "hour"}, {"limit": 0}, {"since_ms": -1}, {"session": " x"}, {"session": "on"}]
+)
 def test_what_cannot_be_reported_is_refused(bot: Bot, params: dict[str, object]) -> None:
     with pytest.raises(FermixError):
         report(bot, **params)
