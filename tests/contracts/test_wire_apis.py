@@ -216,10 +216,13 @@ def test_an_image_is_shown_to_a_model_that_sees_and_to_no_other(api: str) -> Non
 
     _, seen = asked(api, {"say": "a cat"}, of=of, sees_images=True)
     _, blind = asked(api, {"say": "nothing"}, of=of)
+    _, gone = asked(api, {"say": "nothing"}, of=request(message), sees_images=True)
 
-    assert "cGljdHVyZQ==" in json.dumps(seen[0])
-    assert "cGljdHVyZQ==" not in json.dumps(blind[0])
-    assert "what is this?" in json.dumps(blind[0])
+    assert "cGljdHVyZQ==" in json.dumps(seen[0]) and "/w/a.png" not in json.dumps(seen[0])
+    for body in (blind[0], gone[0]):
+        told = json.dumps(body)
+        assert "cGljdHVyZQ==" not in told and "what is this?" in told
+        assert "not shown to you: /w/a.png" in told
 
 
 @pytest.mark.parametrize("api", APIS)

@@ -118,7 +118,7 @@ def _blocks(
             }
             for each in shown
         ]
-        return [*images, *_text(user_text(message))]
+        return [*images, *_text(user_text(message, request.images, sees=route.limits.sees_images))]
     if isinstance(message, ToolMessage):
         result = {"type": "tool_result", "tool_use_id": message.call_id, "content": message.text}
         return [{**result, "is_error": True} if message.is_error else result]

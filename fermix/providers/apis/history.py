@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from fermix.messages import AssistantMessage, ChatMessage, ToolCall, ToolMessage, UserMessage
 
@@ -14,6 +15,7 @@ _GOOD_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _SHORT_ID = re.compile(r"[A-Za-z0-9]{9}")
 _GOOD_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LOST_RESULT = "Interrupted: the outcome of this call is unknown."
+_NONE: Mapping[str, bytes] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +30,20 @@ class Picture:
         return f"data:{self.media_type};base64,{self.base64}"
 
 
-def user_text(message: UserMessage) -> str:
-    """The person's words, and beneath them what fermix tells the model about them."""
-    return f"{message.text}\n\n{message.note}" if message.note else message.text
+def user_text(message: UserMessage, images: Mapping[str, bytes] = _NONE, *, sees: bool = False) -> str:
+    """The person's words, and beneath them what fermix tells the model about them.
+
+    A picture that does not go with them is named, so that nobody describes what was never shown.
+    """
+    hidden = [image.path for image in message.images if not (sees and images.get(image.path))]
+    lines = [f"[This picture is not shown to you: {path}]" for path in hidden]
+    return "\n\n".join([message.text, *lines, *([message.note] if message.note else [])])
 
 
 def pictures(message: UserMessage, images: Mapping[str, bytes], *, sees: bool) -> list[Picture]:
     """The message's images that are there, none for a model that does not see them."""
     found = ((image.media_type, images.get(image.path)) for image in message.images) if sees else ()
-    return [Picture(kind, base64.b64encode(data).decode()) for kind, data in found if data is not None]
+    return [Picture(kind, base64.b64encode(data).decode()) for kind, data in found if data]
 
 
 def paired(

@@ -81,7 +81,10 @@ def _message(
 ) -> dict[str, Any]:
     if isinstance(message, UserMessage):
         shown = pictures(message, request.images, sees=route.limits.sees_images)
-        said = {"role": "user", "content": user_text(message)}
+        said = {
+            "role": "user",
+            "content": user_text(message, request.images, sees=route.limits.sees_images),
+        }
         return {**said, "images": [picture.base64 for picture in shown]} if shown else said
     if isinstance(message, AssistantMessage):
         said = {"role": "assistant", "content": message.text}

@@ -117,9 +117,12 @@ def _message(
 def _content(message: UserMessage, request: ModelRequest, route: Route) -> str | list[dict[str, Any]]:
     shown = pictures(message, request.images, sees=route.limits.sees_images)
     if not shown:
-        return user_text(message)
+        return user_text(message, request.images, sees=route.limits.sees_images)
     images = [{"type": "image_url", "image_url": {"url": picture.url}} for picture in shown]
-    return [*images, {"type": "text", "text": user_text(message)}]
+    return [
+        *images,
+        {"type": "text", "text": user_text(message, request.images, sees=route.limits.sees_images)},
+    ]
 
 
 def _mark(messages: list[dict[str, Any]]) -> None:

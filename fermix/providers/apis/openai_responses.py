@@ -91,7 +91,12 @@ def _items(
     if isinstance(message, UserMessage):
         shown = pictures(message, request.images, sees=route.limits.sees_images)
         parts: list[dict[str, Any]] = [{"type": "input_image", "image_url": each.url} for each in shown]
-        parts.append({"type": "input_text", "text": user_text(message)})
+        parts.append(
+            {
+                "type": "input_text",
+                "text": user_text(message, request.images, sees=route.limits.sees_images),
+            }
+        )
         return [{"type": "message", "role": "user", "content": parts}]
     if not isinstance(message, AssistantMessage):
         return [{"type": "function_call_output", "call_id": message.call_id, "output": message.text}]
