@@ -258,6 +258,54 @@ def test_native_thinking_goes_back_unchanged_to_who_said_it_and_to_no_other(api:
     assert "gAAA" not in json.dumps(left_out[0])
 
 
+@pytest.mark.parametrize(
+    ("api", "cassette"),
+    [
+        ("openai_responses", "reasoning"),
+        ("openai_responses", "reasoning_in_order"),
+        ("anthropic_messages", "reasoning"),
+        ("anthropic_messages", "reasoning_hidden"),
+        ("openai_chat", "reasoning_details"),
+    ],
+)
+def test_a_reply_with_thinking_is_part_of_the_next_question_as_it_was_said(api: str, cassette: str) -> None:
+    tape = json.loads((CASSETTES / api / f"{cassette}.json").read_text())
+    events, _ = asked(api, *tape["answers"], of=request())
+    done = events[-1]
+    assert isinstance(done, Done)
+    results = [ToolMessage(call.id, call.name, "ok") for call in done.reply.tool_calls]
+    history = (UserMessage("a"), done.reply, *results, UserMessage("b"))
+
+    _, bodies = asked(api, {"say": "ok"}, of=request(*history))
+
+    items = tape["expect"]["native"]
+    if api == "openai_responses":
+        assert bodies[0]["input"][1 : 1 + len(items)] == items
+    elif api == "anthropic_messages":
+        assert bodies[0]["messages"][1]["content"] == items
+    else:
+        assert bodies[0]["messages"][2]["reasoning_details"] == items
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_call_whose_result_was_lost_is_answered_in_every_request(api: str) -> None:
+    calls = (ToolCall("call_1", "file_read", {}), ToolCall("call_2", "file_read", {}))
+    history = (
+        UserMessage("a"),
+        AssistantMessage("", calls),
+        ToolMessage("call_1", "file_read", "contents"),
+        UserMessage("b"),
+    )
+    _, first = asked(api, {"say": "ok"}, of=request(*history))
+    _, later = asked(api, {"say": "ok"}, of=request(*history, AssistantMessage("ok"), UserMessage("c")))
+
+    for body in (first[0], later[0]):
+        assert json.dumps(body).count("outcome of this call is unknown") == 1
+    key = "input" if api == "openai_responses" else "messages"
+    kept = len(first[0][key]) - 1  # the last one carries the mark of what may be cached
+    assert later[0][key][:kept] == first[0][key][:kept]
+
+
 @pytest.mark.parametrize("api", APIS)
 def test_a_line_without_end_is_not_kept_for_ever(api: str) -> None:
     decoder = wire_of(api).decoder(request(), Route(provider="vendor", model="m"))

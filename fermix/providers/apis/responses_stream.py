@@ -129,11 +129,16 @@ class ResponsesStream:
         return Done(reply, self.usage or Usage(), stop_reason(was_cut=was_cut, has_calls=bool(calls)))
 
     def _native(self, calls: tuple[ToolCall, ...]) -> NativeReply | None:
-        """All items in their order when there is reasoning among them, which is wanted back unchanged."""
+        """All items in their order when there is reasoning among them, which is wanted back unchanged.
+
+        None when it came unsealed: the vendor keeps nothing, so it would not find such an item by its id.
+        Source: https://github.com/can1357/oh-my-pi/pull/50 (404 for reasoning without `encrypted_content`).
+        """
         items = [self._items[index] for index in sorted(self._items)]
         asked = [item.get("call_id") for item in items if item.get("type") == "function_call"]
-        has_reasoning = any(item.get("type") == "reasoning" for item in items)
-        if not has_reasoning or asked != [call.id for call in calls] or any(call.broken for call in calls):
+        reasoning = [item for item in items if item.get("type") == "reasoning"]
+        is_sealed = bool(reasoning) and all(item.get("encrypted_content") for item in reasoning)
+        if not is_sealed or asked != [call.id for call in calls] or any(call.broken for call in calls):
             return None
         kept = ("reasoning", "message", "function_call")
         return NativeReply(self._origin, [item for item in items if item.get("type") in kept])
