@@ -56,6 +56,7 @@ class ProbeDoor:
             params = {
                 "name": attempt.name,
                 "base_url": attempt.base_url,
+                "vendor": attempt.vendor,
                 "model": attempt.model,
                 "preferred": list(attempt.preferred),
                 "api_key": attempt.key.reveal() if attempt.key is not None else None,

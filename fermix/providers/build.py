@@ -10,12 +10,13 @@ from typing import cast
 from fermix.errors import ProviderError
 from fermix.providers.chain import Chain
 from fermix.providers.port import Provider
-from fermix.providers.settings import NamedProviderSettings, ProviderSettings
+from fermix.providers.settings import LOCAL, VENDOR_NAMES, NamedProviderSettings, ProviderSettings
+from fermix.providers.vendors.spec import VendorSpec
 from fermix.providers.vendors.vendor import Parts, Vendor
 
 VENDORS = {
-    "local": "fermix.providers.vendors.local:VENDOR",
-    "openai_compatible": "fermix.providers.vendors.openai_compatible:VENDOR",
+    LOCAL: "fermix.providers.vendors.local:VENDOR",
+    **{name: f"fermix.providers.vendors.{name}:VENDOR" for name in VENDOR_NAMES},
 }
 """A name that is not here, but has a [providers.NAME] table, is an `openai_compatible` one."""
 
@@ -44,8 +45,20 @@ def build(
             f"No provider named {name!r}.{meant} Available: {', '.join(available)}.",
             hint=f"fermix config set providers.{name}.base_url https://HOST/v1",
         )
-    vendor = cast(Vendor, load(VENDORS.get(name, VENDORS["openai_compatible"])))
+    vendor = cast(Vendor, load(VENDORS[vendor_of(name, named.get(name))]))
     return vendor(name, settings.model, named.get(name), parts)
+
+
+def vendor_of(name: str, table: NamedProviderSettings | None) -> str:
+    """The key in VENDORS for a provider of this name and table."""
+    if table is not None and table.vendor:
+        return table.vendor
+    return name if name in VENDORS else "openai_compatible"
+
+
+def spec_of(vendor: str) -> VendorSpec:
+    """The data of a vendor that is reached over the network."""
+    return cast(VendorSpec, load(VENDORS[vendor].replace(":VENDOR", ":SPEC")))
 
 
 def build_chain(

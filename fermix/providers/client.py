@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from fermix.clock import Clock, SystemClock
@@ -58,8 +59,12 @@ class HttpProvider:
         idle_timeout_s: float,
         timeout_s: float,
         clock: Clock | None = None,
+        effort: str | None = None,
     ) -> None:
-        """`key` is asked for each request, so that a changed secret counts at once."""
+        """`key` is asked for each request, so that a changed secret counts at once.
+
+        `effort` is asked for where a question names none itself; None leaves it to the vendor.
+        """
         self.name = route.provider
         self.model = route.model
         self.limits = route.limits
@@ -71,6 +76,7 @@ class HttpProvider:
         self._idle_timeout_s = idle_timeout_s
         self._timeout_s = timeout_s
         self._clock = clock or SystemClock()
+        self._effort = effort
 
     def stream(self, request: ModelRequest) -> Iterator[StreamEvent]:
         """See `Provider.stream`."""
@@ -97,6 +103,8 @@ class HttpProvider:
         self._door.close()
 
     def _answer(self, request: ModelRequest, deadline: Deadline) -> Iterator[StreamEvent]:
+        if request.effort is None and self._effort is not None:
+            request = replace(request, effort=self._effort)
         try:
             body = self._api.encode(request, self._route)
         except UnicodeEncodeError as error:

@@ -17,18 +17,22 @@ def read_names(body: bytes) -> tuple[str, ...] | None:
         listed = msgspec.json.decode(body, type=_Listed)
     except (msgspec.DecodeError, RecursionError):
         return None
-    if listed.data is None:
+    if listed.data is None and listed.models is None:
         return None
-    names = dict.fromkeys(model.id for model in listed.data if model.id and model.id.isprintable())
+    found = (model.id or model.name for model in (*(listed.data or ()), *(listed.models or ())))
+    names = dict.fromkeys(name for name in found if name and name.isprintable())
     return tuple(names)[:KEPT]
 
 
 class _Model(msgspec.Struct):
     id: str = ""
+    name: str = ""
+    """In its place on Ollama's list."""
 
 
 class _Listed(msgspec.Struct):
     data: list[_Model] | None = None
+    models: list[_Model] | None = None
 
 
 _NO_CHAT = ("embed", "whisper", "tts", "dall-e", "image", "moderation", "transcribe", "realtime", "audio")

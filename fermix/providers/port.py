@@ -147,9 +147,13 @@ class Price:
     written: int
     as_of: str
     """The day the vendor's page was read, `2026-12-01`."""
+    up_to_tokens: int | None = None
+    """Longest input these prices are for; None for any."""
 
-    def cost(self, usage: Usage) -> int:
-        """Micro-USD for these tokens, rounded up."""
+    def cost(self, usage: Usage) -> int | None:
+        """Micro-USD for these tokens, rounded up; None where these are not the prices for so many."""
+        if self.up_to_tokens is not None and usage.input_tokens > self.up_to_tokens:
+            return None
         fresh = usage.input_tokens - usage.cached_tokens - usage.written_tokens
         total = (
             max(0, fresh) * self.input

@@ -16,8 +16,8 @@ from fermix.errors import (
 )
 from fermix.messages import UserMessage
 from fermix.net.door import OwnerDoor
-from fermix.providers.apis.openai_chat import API
 from fermix.providers.apis.wire import Quirks, Route
+from fermix.providers.build import spec_of
 from fermix.providers.client import HttpProvider
 from fermix.providers.model_names import nearest, pick, read_names
 from fermix.providers.port import (
@@ -30,6 +30,7 @@ from fermix.providers.port import (
     StreamEvent,
     ToolSchema,
 )
+from fermix.providers.vendors.remote import wire_of
 from fermix.secret import Secret
 from fermix.tasks import Cancel, Deadline
 
@@ -78,6 +79,7 @@ class Candidate:
     base_url: str
     model: str | None
     """None picks one: of `preferred` what the server has, else its first that can chat."""
+    vendor: str = "openai_compatible"
     preferred: tuple[str, ...] = ()
     key: Secret | None = None
     quirks: Quirks | None = None
@@ -113,8 +115,12 @@ def probe(candidate: Candidate, *, cancel: Cancel, deadline: Deadline, clock: Cl
     if key is not None and not _fits_in_a_header(key):
         told = "The key has blanks, line ends or special characters in it."
         return ProbeResult(status=ProbeStatus.AUTH, message=told, hint="Copy the key again, all of it.")
+    spec = spec_of(candidate.vendor)
+    base = candidate.base_url.rstrip("/")
     try:
-        door = OwnerDoor(candidate.base_url, connect_timeout_s=10.0, kept_connections=1)
+        door = OwnerDoor(
+            base.removesuffix(spec.trim) if spec.trim else base, connect_timeout_s=10.0, kept_connections=1
+        )
     except AddressRefused as error:
         hint = "An address looks like https://host/v1"
         return ProbeResult(status=ProbeStatus.ADDRESS, message=error.message, hint=hint)
@@ -176,6 +182,8 @@ class _Probe:
         self, candidate: Candidate, door: OwnerDoor, cancel: Cancel, deadline: Deadline, clock: Clock
     ) -> None:
         self._candidate = candidate
+        self._spec = spec_of(candidate.vendor)
+        self._wire = wire_of(self._spec)
         self._door = door
         self._cancel = cancel
         self._deadline = deadline
@@ -224,9 +232,9 @@ class _Probe:
         try:
             response = self._door.send(
                 "GET",
-                "/models",
+                self._spec.list_path,
                 None,
-                headers={**API.headers(self._candidate.key), "Accept": "application/json"},
+                headers={**self._wire.headers(self._candidate.key), "Accept": "application/json"},
                 cancel=self._cancel,
                 deadline=self._deadline.sooner(_MODELS_S),
                 idle_timeout_s=_MODELS_S,
@@ -248,15 +256,15 @@ class _Probe:
             self._refusal = self._address(f"{self._door.address.origin} does not answer as a model server.")
         elif status in (401, 403):
             route = Route(provider=self._candidate.name, model="")
-            failed = API.failure(status, headers, body, route=route, now_ms=self._clock.now_ms())
+            failed = self._wire.failure(status, headers, body, route=route, now_ms=self._clock.now_ms())
             self._refusal = self._failed(failed, None, 0)
         return ()
 
     def _ask(self, model: str, tools: tuple[ToolSchema, ...]) -> tuple[Failed | None, int]:
         """The failure, None for an answer, and how long it took to begin, in ms."""
         provider = HttpProvider(
-            Route(provider=self._candidate.name, model=model, quirks=self._candidate.quirks or Quirks()),
-            API,
+            Route(provider=self._candidate.name, model=model, quirks=self._quirks(model)),
+            self._wire,
             self._door,
             key=lambda: self._candidate.key,
             idle_timeout_s=PROBE_S,
@@ -274,6 +282,12 @@ class _Probe:
             events.close()  # an answer that has begun is enough; the rest would only cost
         self._cancel.check()
         return failed, int((self._clock.monotonic_s() - began_s) * 1000)
+
+    def _quirks(self, model: str) -> Quirks:
+        if self._candidate.quirks is not None:
+            return self._candidate.quirks
+        spec = self._spec
+        return spec.quirks_of(model, spec.quirks) if spec.quirks_of else spec.quirks
 
     def _failed(self, failed: Failed, model: str | None, latency_ms: int) -> ProbeResult:
         status = status_of(failed)

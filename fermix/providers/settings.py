@@ -12,6 +12,18 @@ LOCAL = "local"
 """The provider that needs no table: a model on this machine."""
 
 
+VENDOR_NAMES = (
+    "anthropic",
+    "mistral",
+    "ollama",
+    "openai",
+    "openai_compatible",
+    "openrouter",
+    "xai",
+)
+"""As in `build.VENDORS`, which cannot be imported here: the offline client reads this file."""
+
+
 def _refused_base(url: str | None) -> str | None:
     """What was expected instead of `url`; None when it is a good base."""
     try:
@@ -36,14 +48,26 @@ class ProviderSettings:
 @section("providers", is_named=True)
 @dataclass(frozen=True)
 class NamedProviderSettings:
-    """One provider: any server with the OpenAI chat-completions wire."""
+    """One provider: a known vendor, or any server with the OpenAI chat-completions wire."""
 
+    vendor: str = setting(
+        "",
+        "Who it is; empty takes NAME if that is a known vendor, else `openai_compatible`.",
+        choices=("", *VENDOR_NAMES),
+    )
     base_url: str | None = setting(
-        None, "Address in front of `/chat/completions`, as in `https://host/v1`.", check=_refused_base
+        None, "Its address, as in `https://host/v1`; known vendors have one already.", check=_refused_base
     )
     api_key: str | None = setting(None, "The key, kept as a secret.", is_secret=True)
     model: str | None = setting(None, "Model to ask.")
     takes_tools: bool = setting(True, "Whether tools are offered to the model.")
+    sees_images: bool | None = setting(
+        None, "Whether images are shown to the model; left out, what is known of it counts."
+    )
+    effort: str = setting("", "Level of thinking that is asked for, one of the model's; empty leaves it.")
+    window_tokens: int | None = setting(
+        None, "Window of the model; left out, what is known of it counts.", unit="tokens", minimum=1024
+    )
     max_output_tokens: int | None = setting(None, "Longest answer.", unit="tokens", minimum=1)
     max_tokens_field: str = setting(
         "",
@@ -69,6 +93,12 @@ class LocalModelSettings:
         "http://127.0.0.1:11434",
         "Where an Ollama is looked for; empty never looks.",
         check=_refused_base,
+    )
+    ollama_window_tokens: int = setting(
+        16_384,
+        "Window an Ollama that was found is asked for; more takes more memory.",
+        unit="tokens",
+        minimum=2048,
     )
     context_tokens: int = setting(
         2048, "Window of the built-in model.", unit="tokens", minimum=512, maximum=8192

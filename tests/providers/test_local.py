@@ -48,7 +48,8 @@ def test_the_first_ollama_model_with_tools_answers(parts: Parts) -> None:
         assert provider.limits.takes_tools and provider.limits.prompt_bytes is None
         assert (provider.name, provider.model, provider.notice()) == ("local", "qwen:4b", None)
         assert isinstance(end_of(provider.stream(ask(tools=(ToolSchema("t", "", {}),)))), Done)
-        assert server.requests[0].path == "/v1/chat/completions"
+        assert server.requests[0].path == "/api/chat"
+        assert server.requests[0].body["options"] == {"num_ctx": parts.local.ollama_window_tokens}
         assert server.requests[0].body["model"] == "qwen:4b"
         provider.stop(1)
 

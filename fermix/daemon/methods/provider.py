@@ -13,6 +13,7 @@ from fermix.daemon.sections import Settings
 from fermix.errors import SecretMissing, UsageError
 from fermix.ipc.server import Call, Method
 from fermix.providers.apis.wire import Quirks
+from fermix.providers.build import spec_of, vendor_of
 from fermix.providers.port import Provider
 from fermix.providers.probe import (
     PROBE_S,
@@ -22,7 +23,7 @@ from fermix.providers.probe import (
     probe,
     probe_running,
 )
-from fermix.providers.settings import LOCAL
+from fermix.providers.settings import LOCAL, VENDOR_NAMES
 from fermix.secret import Secret
 from fermix.secrets import Redactor
 from fermix.tasks import Cancel, Deadline
@@ -35,6 +36,8 @@ class ProbeParams(msgspec.Struct):
 
     base_url: Name | None = None
     name: Name | None = None
+    vendor: Name | None = None
+    """A known vendor; None for a server with the chat-completions wire."""
     model: Name | None = None
     api_key: Annotated[str, msgspec.Meta(max_length=65_536)] | None = None
     """The secret itself: this socket is its owner's alone."""
@@ -90,8 +93,12 @@ class ProviderMethods:
         key = Secret(params.api_key) if params.api_key else None
         if key is not None:
             self._redactor.add(key)
+        vendor = params.vendor or "openai_compatible"
+        if vendor not in VENDOR_NAMES:
+            raise UsageError(f"No vendor named {vendor[:40]!r}. Available: {', '.join(VENDOR_NAMES)}.")
         return Candidate(
             name=params.name or "The provider",
+            vendor=vendor,
             base_url=params.base_url or "",
             model=params.model,
             preferred=params.preferred,
@@ -109,12 +116,15 @@ class ProviderMethods:
             key = self._secret(table.api_key) if table.api_key else None
         except SecretMissing as error:
             return ProbeResult(status=ProbeStatus.AUTH, message=error.message, hint=error.hint)
+        vendor = vendor_of(name, table)
+        is_plain = vendor == "openai_compatible"
         return Candidate(
             name=name,
-            base_url=table.base_url or "",
+            vendor=vendor,
+            base_url=table.base_url or spec_of(vendor).base_url or "",
             model=settings.provider.model or table.model,
             key=key,
-            quirks=Quirks(usage_in_stream=table.usage_in_stream),
+            quirks=Quirks(usage_in_stream=table.usage_in_stream) if is_plain else None,
             takes_tools=table.takes_tools,
         )
 

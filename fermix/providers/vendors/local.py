@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterator
 
 from fermix.net.door import OwnerDoor
-from fermix.providers.apis.openai_chat import API
 from fermix.providers.apis.wire import Route
 from fermix.providers.catalog import BUILT_IN, local_models
 from fermix.providers.client import HttpProvider
@@ -22,7 +21,9 @@ from fermix.providers.port import (
 )
 from fermix.providers.settings import NamedProviderSettings
 from fermix.providers.vendors.embedded import EmbeddedModel
-from fermix.providers.vendors.ollama import find_model
+from fermix.providers.vendors.ollama import SPEC as OLLAMA
+from fermix.providers.vendors.ollama_models import find_model
+from fermix.providers.vendors.remote import wire_of
 from fermix.providers.vendors.vendor import Parts
 
 log = logging.getLogger(__name__)
@@ -101,9 +102,14 @@ class LocalProvider:
         if found is not None:
             log.info("Using the model %s of the Ollama on this machine", found)
             self._ollama = HttpProvider(
-                Route(provider=self.name, model=found, price=FREE),
-                API,
-                OwnerDoor(local.ollama_url.rstrip("/") + "/v1", connect_timeout_s=2.0),
+                Route(
+                    provider=self.name,
+                    model=found,
+                    price=FREE,
+                    limits=ModelLimits(window_tokens=local.ollama_window_tokens),
+                ),
+                wire_of(OLLAMA),
+                OwnerDoor(local.ollama_url.rstrip("/").removesuffix("/v1"), connect_timeout_s=2.0),
                 key=lambda: None,
                 idle_timeout_s=_OLLAMA_IDLE_S,
                 timeout_s=_OLLAMA_TOTAL_S,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fermix.config.references import NAME_EXPECTED, is_secret_name
 from fermix.errors import AddressRefused, OwnerError, UsageError
 from fermix.net.address import parse_base
-from fermix.providers.settings import LOCAL
+from fermix.providers.settings import LOCAL, VENDOR_NAMES
 from fermix.secret import Secret
 from fermix.setup.wizard.port import Asker, Attempt, Decision, Given, Present, Probe, Table, Tried
 from fermix.setup.wizard.vendors import OLLAMA, OTHER, OTHER_TABLE, VENDORS, Vendor, vendor_named
@@ -213,6 +213,7 @@ class Wizard:
         return Attempt(
             name=draft.label,
             base_url=draft.base_url,
+            vendor=draft.name if draft.name in VENDOR_NAMES else None,
             model=draft.model,
             key=key,
             preferred=draft.vendor.preferred if draft.vendor else (),

@@ -108,6 +108,8 @@ class Attempt:
 
     name: str
     base_url: str | None = None
+    vendor: str | None = None
+    """A known vendor; None for any other server."""
     model: str | None = None
     key: Secret | None = None
     preferred: tuple[str, ...] = ()

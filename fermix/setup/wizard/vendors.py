@@ -74,16 +74,15 @@ VENDORS = (
         label="xAI",
         # Source: https://docs.x.ai/developers/models, read 2026-11-30
         base_url="https://api.x.ai/v1",
-        preferred=("grok-4.5", "grok-4.3"),
+        preferred=("grok-4.7", "grok-4.5", "grok-4.3"),
         key_page="https://console.x.ai",
     ),
     Vendor(
         name="anthropic",
-        label="Anthropic (through its OpenAI-compatible address, which it offers for trying out)",
-        # Source: https://platform.claude.com/docs/en/cli-sdks-libraries/libraries/openai-sdk and
-        # https://platform.claude.com/docs/en/about-claude/models/overview, read 2026-11-30
+        label="Anthropic",
+        # Source: https://platform.claude.com/docs/en/about-claude/models/overview, read 2026-12-01
         base_url="https://api.anthropic.com/v1",
-        preferred=("claude-sonnet-5", "claude-sonnet-4-6", "claude-haiku-4-5"),
+        preferred=("claude-sonnet-5-5", "claude-sonnet-5", "claude-haiku-4-5"),
         key_page="https://console.anthropic.com/settings/keys",
     ),
     Vendor(name=OTHER, label="Another server that speaks the OpenAI protocol", base_url=None),
