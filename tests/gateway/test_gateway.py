@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from gevent.event import Event
 
 from fermix.errors import Draining, QueueFull, UsageError
 from fermix.gateway.authorizer import ChannelAccess
 from fermix.gateway.gateway import Denied
-from fermix.messages import Attachment
+from fermix.messages import Attachment, UserMessage
 from fermix.tasks import TaskGroup, sleep
 from fermix.trust import GUEST_ATTENDED, Standing, Trust
 from tests.fakes import FakeChannel, call, inbound
@@ -90,6 +91,21 @@ def test_conversation_takes_as_many_waiting_messages_as_the_setting_says(open_of
     assert office.submit(id="2").turn_id == waiting[1].turn_id
     assert office.say("/stop", id="4") == "Stopped 1 running turn."
     assert [office.done(entry)["text"] for entry in waiting] == ["ok", "ok"]
+
+
+def test_waiting_message_runs_in_its_own_conversation_whoever_speaks_meanwhile(open_office) -> None:
+    gate = Event()
+    office = open_office(lambda request: gate.wait(10) and "first", "second")
+    office.submit("one", id="1", chat="a")
+    waiting = office.submit("two", id="2", chat="a")
+    other = office.submit("three", id="3", chat="b")
+
+    gate.set()
+    office.done(waiting)
+    office.done(other)
+
+    said = [[each.text for each in office.messages(chat) if isinstance(each, UserMessage)] for chat in "ab"]
+    assert said == [["one", "two"], ["three"]]
 
 
 @pytest.mark.parametrize(("limit", "together"), [(1, 1), (3, 3)])
