@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from fermix.clock import Clock
@@ -16,7 +16,7 @@ from fermix.errors import (
 )
 from fermix.messages import UserMessage
 from fermix.net.door import OwnerDoor
-from fermix.providers.apis.wire import Quirks, Route
+from fermix.providers.apis.wire import Route
 from fermix.providers.build import spec_of
 from fermix.providers.client import HttpProvider
 from fermix.providers.model_names import nearest, pick, read_names
@@ -30,7 +30,8 @@ from fermix.providers.port import (
     StreamEvent,
     ToolSchema,
 )
-from fermix.providers.vendors.remote import wire_of
+from fermix.providers.settings import NamedProviderSettings
+from fermix.providers.vendors.remote import route_of, wire_of
 from fermix.secret import Secret
 from fermix.tasks import Cancel, Deadline
 
@@ -79,12 +80,12 @@ class Candidate:
     base_url: str
     model: str | None
     """None picks one: of `preferred` what the server has, else its first that can chat."""
-    vendor: str = "openai_compatible"
     preferred: tuple[str, ...] = ()
     key: Secret | None = None
-    quirks: Quirks | None = None
-    """None takes the usual ones."""
-    takes_tools: bool = True
+    vendor: str = "openai_compatible"
+    """A key of `build.VENDORS` but `local`."""
+    table: NamedProviderSettings = field(default_factory=NamedProviderSettings)
+    """What else its owner says of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +186,7 @@ class _Probe:
         self._spec = spec_of(candidate.vendor)
         self._wire = wire_of(self._spec)
         self._door = door
+        self._host = door.address.host
         self._cancel = cancel
         self._deadline = deadline
         self._clock = clock
@@ -203,7 +205,7 @@ class _Probe:
         model = self._candidate.model or pick(self._models, self._candidate.preferred)
         if model is None:
             return self._refusal or self._nameless()
-        takes_tools = self._candidate.takes_tools
+        takes_tools = self._candidate.table.takes_tools
         failed, latency_ms = self._ask(model, (_TOOL,) if takes_tools else ())
         if failed is not None and _is_about_tools(failed):
             failed, latency_ms = self._ask(model, ())
@@ -263,7 +265,7 @@ class _Probe:
     def _ask(self, model: str, tools: tuple[ToolSchema, ...]) -> tuple[Failed | None, int]:
         """The failure, None for an answer, and how long it took to begin, in ms."""
         provider = HttpProvider(
-            Route(provider=self._candidate.name, model=model, quirks=self._quirks(model)),
+            route_of(self._spec, self._candidate.name, model, self._candidate.table, host=self._host),
             self._wire,
             self._door,
             key=lambda: self._candidate.key,
@@ -283,12 +285,6 @@ class _Probe:
         self._cancel.check()
         return failed, int((self._clock.monotonic_s() - began_s) * 1000)
 
-    def _quirks(self, model: str) -> Quirks:
-        if self._candidate.quirks is not None:
-            return self._candidate.quirks
-        spec = self._spec
-        return spec.quirks_of(model, spec.quirks) if spec.quirks_of else spec.quirks
-
     def _failed(self, failed: Failed, model: str | None, latency_ms: int) -> ProbeResult:
         status = status_of(failed)
         return ProbeResult(
@@ -305,7 +301,8 @@ class _Probe:
             case ProbeStatus.AUTH:
                 return "Check the key: all of it, of this provider, and not revoked."
             case ProbeStatus.ADDRESS:
-                return f"Check the address {self._candidate.base_url}; it usually ends in /v1"
+                end = "" if self._spec.trim else "; it usually ends in /v1"
+                return f"Check the address {self._candidate.base_url}{end}"
             case ProbeStatus.MODEL_UNKNOWN:
                 near = nearest(model or "", self._models)
                 return f"It has: {', '.join(near)}" if near else "Name a model that this provider has."

@@ -12,7 +12,6 @@ from fermix.daemon.methods.access import persons
 from fermix.daemon.sections import Settings
 from fermix.errors import SecretMissing, UsageError
 from fermix.ipc.server import Call, Method
-from fermix.providers.apis.wire import Quirks
 from fermix.providers.build import spec_of, vendor_of
 from fermix.providers.port import Provider
 from fermix.providers.probe import (
@@ -32,7 +31,7 @@ Name = Annotated[str, msgspec.Meta(max_length=500)]
 
 
 class ProbeParams(msgspec.Struct):
-    """`provider.probe`: nothing for the provider in force, else an address and what belongs to it."""
+    """`provider.probe`: nothing for the one in force, else an address or vendor and what belongs to it."""
 
     base_url: Name | None = None
     name: Name | None = None
@@ -74,10 +73,12 @@ class ProviderMethods:
     def _probe(self, params: ProbeParams, call: Call) -> Mapping[str, object]:
         """Ends when the client hangs up: its greenlet is ended then, and the request with it."""
         deadline = Deadline.after(PROBE_S)
-        if params.base_url is not None:
+        if params.base_url is not None or params.vendor is not None:
             candidate = self._candidate(params)
         elif params != ProbeParams():
-            raise UsageError("A provider is probed by its base_url; leave all out for the one in force.")
+            raise UsageError(
+                "A provider is probed by its vendor or base_url; leave all out for the one in force."
+            )
         else:
             in_force = self._in_force()
             if in_force is None:
@@ -90,6 +91,7 @@ class ProviderMethods:
         return self._shown(probe(candidate, cancel=Cancel(), deadline=deadline, clock=self._clock))
 
     def _candidate(self, params: ProbeParams) -> Candidate:
+        """Raises: UsageError for a vendor that is unknown."""
         key = Secret(params.api_key) if params.api_key else None
         if key is not None:
             self._redactor.add(key)
@@ -99,7 +101,7 @@ class ProviderMethods:
         return Candidate(
             name=params.name or "The provider",
             vendor=vendor,
-            base_url=params.base_url or "",
+            base_url=params.base_url or spec_of(vendor).base_url or "",
             model=params.model,
             preferred=params.preferred,
             key=key,
@@ -117,15 +119,13 @@ class ProviderMethods:
         except SecretMissing as error:
             return ProbeResult(status=ProbeStatus.AUTH, message=error.message, hint=error.hint)
         vendor = vendor_of(name, table)
-        is_plain = vendor == "openai_compatible"
         return Candidate(
             name=name,
             vendor=vendor,
             base_url=table.base_url or spec_of(vendor).base_url or "",
             model=settings.provider.model or table.model,
             key=key,
-            quirks=Quirks(usage_in_stream=table.usage_in_stream) if is_plain else None,
-            takes_tools=table.takes_tools,
+            table=table,
         )
 
     def _shown(self, result: ProbeResult) -> dict[str, object]:
