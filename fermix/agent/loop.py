@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
 from itertools import groupby, islice
 
 from fermix.agent.composer import Composer
@@ -19,8 +18,8 @@ from fermix.agent.events import (
     TurnStatus,
 )
 from fermix.agent.pictures import Album
-from fermix.agent.prompt import fit
 from fermix.agent.settings import AgentSettings
+from fermix.agent.thinking import Keeper, PlainKeeper, Thinking
 from fermix.capabilities.context import ToolContext
 from fermix.capabilities.registry import Registry
 from fermix.messages import AssistantMessage, ChatMessage, ToolCall, ToolMessage, Usage, UserMessage
@@ -46,17 +45,6 @@ SAME_FAILURE_LIMIT = 3
 Invoke = Callable[[ToolCall, ToolContext], ToolMessage]
 
 
-@dataclass(slots=True)
-class Thinking:
-    """One turn on its way through the loop."""
-
-    context: ToolContext
-    messages: list[ChatMessage]
-    """The history and this turn's own messages; the loop appends what it yields as steps."""
-    usage: Usage = field(default_factory=Usage)
-    conversation_id: str = ""
-
-
 class Agent:
     """Runs turns; holds no state of any of them."""
 
@@ -69,9 +57,14 @@ class Agent:
         settings: AgentSettings,
         composer: Composer | None = None,
         album: Album | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
-        """`composer` None gives the instructions fermix would have seeded, `album` None no pictures."""
+        """`composer` None gives the instructions fermix would have seeded, `album` None no pictures.
+
+        `keeper` None shows models what fits and makes no room.
+        """
         self.provider = provider
+        self._keeper = keeper or PlainKeeper()
         self._album = album or Album(lambda images: {})
         self.composer = composer or Composer(settings)
         self._registry = registry
@@ -110,12 +103,16 @@ class Agent:
     ) -> Generator[AgentEvent, None, AssistantMessage | Failed]:
         """The model's whole reply, its deltas yielded on the way."""
         yield PhaseChanged(Phase.THINK)
+        system = self.composer.system(self.provider.limits)
+        tools = self._schemas(thinking) if with_tools and self.provider.limits.takes_tools else ()
+        yield from self._keeper.prepared(thinking, self.provider, system=system, tools=tools)
         request = self._question(thinking, self.provider.limits, with_tools=with_tools)
         for event in self.provider.stream(request):
             if isinstance(event, TextDelta | ReasoningDelta | Restarted):
                 yield event
             elif isinstance(event, Called):
                 thinking.usage += event.call.usage
+                self._keeper.heard(event.call)
                 yield event
             elif isinstance(event, Remark):
                 yield Notice(event.text)
@@ -127,6 +124,10 @@ class Agent:
                 self._album.refuse(request.images)
                 yield Notice("The pictures were refused; the model is told their names instead.")
                 return (yield from self._ask(thinking, with_tools=with_tools))
+            elif event.kind is FailureKind.CONTEXT_OVERFLOW and (
+                yield from self._keeper.overflowed(thinking, self.provider, system=system, tools=tools)
+            ):
+                return (yield from self._ask(thinking, with_tools=with_tools))
             else:
                 return event
         return Failed(
@@ -137,7 +138,7 @@ class Agent:
         """What is asked of a model of these limits."""
         system = self.composer.system(limits)
         turn = thinking.context.turn
-        messages = fit(thinking.messages, limits, system=system)
+        messages = self._keeper.view(thinking.messages, limits, system=system)
         return ModelRequest(
             system=system,
             messages=messages,

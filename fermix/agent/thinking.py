@@ -1,0 +1,100 @@
+"""One turn on its way through the loop, and who decides what of its conversation a model is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from fermix.agent.events import AgentEvent
+from fermix.agent.prompt import fit
+from fermix.capabilities.context import ToolContext
+from fermix.messages import ChatMessage, ModelCall, Usage, UserMessage
+from fermix.providers.port import ModelLimits, Provider, ToolSchema
+from fermix.usage.spent import NOTHING, Spent
+
+
+class Day(Protocol):
+    """What was spent today, as the ledger knows it before every call."""
+
+    def of_conversation(self, conversation_id: str) -> Spent: ...
+
+    def of_provider(self, provider: str) -> Spent: ...
+
+
+def _nothing_more() -> Sequence[UserMessage]:
+    return ()
+
+
+@dataclass(slots=True)
+class Thinking:
+    """One turn on its way through the loop."""
+
+    context: ToolContext
+    messages: list[ChatMessage]
+    """The history and this turn's own messages; the loop appends what it yields as steps."""
+    usage: Usage = field(default_factory=Usage)
+    conversation_id: str = ""
+    steered: Callable[[], Sequence[UserMessage]] = _nothing_more
+    """What a person added since the last step: stored already, and taken up by this turn."""
+    day: Day | None = None
+    """None where nobody keeps account of days."""
+    spent: Spent = NOTHING
+    """What this turn's calls took until now."""
+    steps: int = 0
+    """Questions a model was asked in this turn."""
+
+
+class Keeper(Protocol):
+    """Decides what of a conversation a model is shown, and makes room where it does not fit.
+
+    Contract: all of it is cheap while everything fits; `view` is pure.
+    """
+
+    def prepared(
+        self, thinking: Thinking, provider: Provider, *, system: str, tools: Sequence[ToolSchema]
+    ) -> Generator[AgentEvent, None, None]:
+        """Before each question: compact `thinking.messages` in place when it is time, and tell of it."""
+        ...
+
+    def view(
+        self, messages: Sequence[ChatMessage], limits: ModelLimits, *, system: str
+    ) -> tuple[ChatMessage, ...]:
+        """What a model of these limits is shown."""
+        ...
+
+    def overflowed(
+        self, thinking: Thinking, provider: Provider, *, system: str, tools: Sequence[ToolSchema]
+    ) -> Generator[AgentEvent, None, bool]:
+        """After a provider said the question is too long: whether it is shorter now, and worth a try."""
+        ...
+
+    def heard(self, call: ModelCall) -> None:
+        """What the provider counted for the question that was asked last."""
+        ...
+
+
+class PlainKeeper:
+    """Shows what `fit` leaves, and cannot make more room than that."""
+
+    def prepared(
+        self, thinking: Thinking, provider: Provider, *, system: str, tools: Sequence[ToolSchema]
+    ) -> Generator[AgentEvent, None, None]:
+        """See `Keeper.prepared`."""
+        yield from ()
+
+    def view(
+        self, messages: Sequence[ChatMessage], limits: ModelLimits, *, system: str
+    ) -> tuple[ChatMessage, ...]:
+        """See `Keeper.view`."""
+        return fit(messages, limits, system=system)
+
+    def overflowed(
+        self, thinking: Thinking, provider: Provider, *, system: str, tools: Sequence[ToolSchema]
+    ) -> Generator[AgentEvent, None, bool]:
+        """See `Keeper.overflowed`."""
+        yield from ()
+        return False
+
+    def heard(self, call: ModelCall) -> None:
+        """See `Keeper.heard`."""
