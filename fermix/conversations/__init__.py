@@ -3,7 +3,9 @@
 from fermix.conversations.export import ExportPage
 from fermix.conversations.histories import Histories
 from fermix.conversations.records import Conversation, ConversationSummary, StoredMessage
+from fermix.conversations.results import ResultStore, StoredResult
 from fermix.conversations.store import ConversationStore
+from fermix.conversations.summaries import Summary
 
 __all__ = [
     "Conversation",
@@ -11,5 +13,8 @@ __all__ = [
     "ConversationSummary",
     "ExportPage",
     "Histories",
+    "ResultStore",
     "StoredMessage",
+    "StoredResult",
+    "Summary",
 ]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from sys import getsizeof
 
 from fermix.conversations.store import ConversationStore
+from fermix.conversations.summaries import Summary
 from fermix.messages import AssistantMessage, ChatMessage, ToolMessage
 
 _LOAD_ATTEMPTS = 5
@@ -21,6 +22,8 @@ _LOAD_ATTEMPTS = 5
 class _History:
     messages: list[ChatMessage] = field(default_factory=list)
     size_bytes: int = 0
+    pinned: int = 0
+    """How many messages at the beginning are those of a summary, which stay."""
 
     def add(self, messages: Iterable[ChatMessage]) -> None:
         for message in messages:
@@ -91,6 +94,19 @@ class Histories:
         self._held += history.size_bytes - before
         self._evict()
 
+    def sum_up(self, conversation_id: str, summary: Summary, kept: int) -> None:
+        """Show a summary, whose storing was committed, instead of all but the last `kept` messages."""
+        self._spoil_loads(conversation_id)
+        history = self._entries.get(conversation_id)
+        if history is None:
+            return
+        tail = history.messages[max(0, len(history.messages) - kept) :]
+        self._held -= history.size_bytes
+        made = self._entries[conversation_id] = _begun(summary)
+        made.add(tail)
+        self._held += made.size_bytes
+        self._evict()
+
     def hold(self, messages: int) -> None:
         """Hold about `messages` of each conversation from now on."""
         if messages == self._messages:
@@ -116,12 +132,12 @@ class Histories:
             loads = self._loads.setdefault(conversation_id, set())
             loads.add(load)
             try:
-                stored = self._store.recent(conversation_id, self._messages)
+                summary, stored = self._store.recent(conversation_id, self._messages)
             finally:
                 loads.discard(load)
                 if not loads:
                     self._loads.pop(conversation_id, None)
-            history = _History()
+            history = _begun(summary)
             history.add(one.message for one in stored)
             if load.is_stale:
                 continue
@@ -139,13 +155,15 @@ class Histories:
 
     def _shorten(self, history: _History) -> None:
         """Cut the oldest, seldom and much: a beginning that stays lets providers reuse their caches."""
-        excess = len(history.messages) - self._messages
+        first = history.pinned
+        excess = len(history.messages) - first - self._messages
         if excess <= self._messages // 4:
             return
-        while excess > 0 and isinstance(history.messages[excess], ToolMessage):
-            excess -= 1
-        history.size_bytes -= sum(_size(message) for message in history.messages[:excess])
-        del history.messages[:excess]
+        end = first + excess
+        while end > first and isinstance(history.messages[end], ToolMessage):
+            end -= 1
+        history.size_bytes -= sum(_size(message) for message in history.messages[first:end])
+        del history.messages[first:end]
 
     def _evict(self) -> None:
         while self._entries and (
@@ -153,6 +171,15 @@ class Histories:
         ):
             _, history = self._entries.popitem(last=False)
             self._held -= history.size_bytes
+
+
+def _begun(summary: Summary | None) -> _History:
+    """A history that begins with what a model is shown of the summary."""
+    history = _History()
+    if summary is not None:
+        history.add(summary.shown())
+        history.pinned = len(history.messages)
+    return history
 
 
 def _size(message: ChatMessage) -> int:

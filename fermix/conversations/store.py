@@ -10,6 +10,7 @@ from peewee import fn
 
 from fermix.clock import Clock
 from fermix.conversations.records import Conversation, ConversationSummary, StoredMessage
+from fermix.conversations.summaries import Summary, latest_within, put_within
 from fermix.conversations.tables import ConversationRow, MessageRow
 from fermix.db import Connection, Database
 from fermix.ids import new_id
@@ -213,13 +214,17 @@ class ConversationStore:
 
         return [_stored(row) for row in reversed(self._db.read(work))]
 
-    def recent(self, conversation_id: str, limit: int) -> StoredMessages:
-        """The last `limit` messages and those before them until one that answers no tool call."""
+    def recent(self, conversation_id: str, limit: int) -> tuple[Summary | None, StoredMessages]:
+        """The latest summary, and of what stands behind it the last `limit` messages.
 
-        def work(_: Connection) -> Rows:
-            rows = _last(conversation_id, limit)
+        They go back a little further where they would begin with the result of a tool call.
+        """
+
+        def work(connection: Connection) -> tuple[Summary | None, Rows]:
+            upto, summary = latest_within(connection, conversation_id) or (0, None)
+            rows = _last(conversation_id, limit, after_position=upto)
             if not rows or rows[-1].role != "tool":
-                return rows
+                return summary, rows
             asked = (
                 MessageRow.select(fn.MAX(MessageRow.position))
                 .where(
@@ -238,9 +243,26 @@ class ConversationStore:
                 )
                 .order_by(MessageRow.position.desc())
             )
-            return rows + list(older)
+            return summary, rows + list(older)
 
-        return [_stored(row) for row in reversed(self._db.read(work))]
+        summary, rows = self._db.read(work)
+        return summary, [_stored(row) for row in reversed(rows)]
+
+    def sum_up(
+        self,
+        connection: Connection,
+        conversation_id: str,
+        turn_id: str,
+        summary: Summary,
+        kept: Sequence[ChatMessage],
+    ) -> bool:
+        """Show this instead of all but the last messages from now on, inside a caller's `db.write`.
+
+        False, and nothing changes, when the conversation does not end with `kept`.
+        """
+        return put_within(
+            connection, conversation_id, turn_id, summary, kept, now_ms=self._clock.now_ms()
+        )
 
     def _read_summaries(self, query: str, parameters: Mapping[str, object]) -> Columns:
         def work(connection: Connection) -> Columns:
@@ -275,10 +297,10 @@ def _find(key: ConversationKey) -> Conversation | None:
     return None if columns is None else _conversation(columns)
 
 
-def _last(conversation_id: str, limit: int) -> list[MessageRow]:
+def _last(conversation_id: str, limit: int, *, after_position: int = 0) -> list[MessageRow]:
     return list(
         MessageRow.select()
-        .where(MessageRow.conversation_id == conversation_id)
+        .where(MessageRow.conversation_id == conversation_id, MessageRow.position > after_position)
         .order_by(MessageRow.position.desc())
         .limit(max(0, limit))
     )

@@ -15,6 +15,7 @@ from typing import Protocol
 import msgspec
 
 from fermix import events
+from fermix.conversations.results import owner_of
 from fermix.db import Connection, Database
 from fermix.errors import OwnerError, SessionBusy, StoreClosed, StoreError
 from fermix.gateway.inbox import Inbox
@@ -195,6 +196,8 @@ class Eraser:
         where = (key.channel, key.chat_id, key.thread)
         run(_DELETE_REPLIES, (*where, last_row))
         run(_EMPTY_ENTRIES, (DELETED, DELETED, self._now_ms(), *where, last_row))
+        run(_DELETE_SUMMARIES, where)
+        run(_DELETE_RESULTS, (owner_of(key),))
         count = run(_DELETE_MESSAGES, where).rowcount
         run(_DELETE_CONVERSATION, where)
         return int(count)
@@ -239,6 +242,8 @@ _EMPTY_ENTRIES = f"""
     WHERE {_WHERE} AND rowid <= ?
 """
 _DELETE_MESSAGES = f"DELETE FROM messages WHERE conversation_id IN ({_CONVERSATION})"
+_DELETE_SUMMARIES = f"DELETE FROM summaries WHERE conversation_id IN ({_CONVERSATION})"
+_DELETE_RESULTS = "DELETE FROM tool_results WHERE owner = ?"
 _DELETE_CONVERSATION = f"DELETE FROM conversations WHERE {_WHERE}"
 
 

@@ -58,15 +58,15 @@ def test_recent_goes_back_to_the_call_that_a_result_answers(store, append):
     conversation = store.open(MAIN)
     append(conversation.id, [UserMessage("go"), CALL, RESULT, RESULT, RESULT, AssistantMessage("done")])
 
-    assert said(store.recent(conversation.id, 2)) == [
+    assert said(store.recent(conversation.id, 2)[1]) == [
         CALL,
         RESULT,
         RESULT,
         RESULT,
         AssistantMessage("done"),
     ]
-    assert said(store.recent(conversation.id, 1)) == [AssistantMessage("done")]
-    assert len(store.recent(conversation.id, 100)) == 6
+    assert said(store.recent(conversation.id, 1)[1]) == [AssistantMessage("done")]
+    assert len(store.recent(conversation.id, 100)[1]) == 6
 
 
 def test_positions_grow_per_conversation_under_many_writers(store, append):
