@@ -207,7 +207,7 @@ class WorkerParts:
         inbox = Inbox(db, clock)
         outbox = Outbox(db, channels=_channels(), clock=clock, on_delivered=inbox.commit)
         conversations = ConversationStore(db, clock)
-        watch = Watch()
+        watch = Watch(around.redactor)
         self.histories = Histories(conversations, messages=around.settings.agent.history_messages)
         self.usage = UsageStore(db)
         turns = Turns(
@@ -244,7 +244,7 @@ class WorkerParts:
         self.desk = Desk(
             gateway=gateway,
             watch=watch,
-            replay=Replay(db, inbox=inbox, conversations=conversations),
+            replay=Replay(db, inbox=inbox, conversations=conversations, redactor=around.redactor),
             conversations=conversations,
             blobs=blobs,
             confirm=partial(outbox.confirm, channel=LOCAL),

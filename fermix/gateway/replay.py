@@ -9,15 +9,24 @@ from fermix.gateway.inbox import Inbox
 from fermix.gateway.publish import done, publish_steps
 from fermix.gateway.tables import OutboxRow
 from fermix.gateway.watch import TurnLog
+from fermix.secrets import Redactor
 
 
 class Replay:
     """Reads turns back; nothing is run."""
 
-    def __init__(self, db: Database, *, inbox: Inbox, conversations: ConversationStore) -> None:
+    def __init__(
+        self,
+        db: Database,
+        *,
+        inbox: Inbox,
+        conversations: ConversationStore,
+        redactor: Redactor | None = None,
+    ) -> None:
         self._db = db
         self._inbox = inbox
         self._conversations = conversations
+        self._redactor = redactor
 
     def log_of(self, turn_id: str, after_seq: int) -> TurnLog:
         """The ended turn as a log whose every event is numbered above `after_seq`.
@@ -27,7 +36,7 @@ class Replay:
         record = self._inbox.turn(turn_id)
         if record is None or record.state == "running":
             raise UsageError(f"No turn {turn_id[:40]!r} has ended.")
-        log = TurnLog(turn_id)
+        log = TurnLog(turn_id, self._redactor)
         log.start_life(record.attempt + 1)
         log.start_after(after_seq)
         log.publish("restarted")

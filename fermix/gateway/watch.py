@@ -9,6 +9,8 @@ from sys import getsizeof
 
 from gevent.event import Event
 
+from fermix.secrets import Redactor, StreamRedactor
+
 LIFE = 1_000_000
 """A turn's second life numbers its events from twice this, its third from three times."""
 LAST_SEQ = 1 << 53
@@ -40,8 +42,11 @@ def first_seq(life: int) -> int:
 class TurnLog:
     """The events of one turn in one life of the daemon; any number may follow it, each at its own pace."""
 
-    def __init__(self, turn_id: str) -> None:
+    def __init__(self, turn_id: str, redactor: Redactor | None = None) -> None:
+        """Without a redactor everything is published as it is."""
         self.turn_id = turn_id
+        self._redactor = redactor
+        self._streams = {name: StreamRedactor(redactor) for name in JOINED} if redactor else {}
         self.is_over = False
         self.ending: Mapping[str, object] = {}
         """The data of `done`, once the turn is over."""
@@ -62,10 +67,26 @@ class TurnLog:
         self._next_seq = max(self._next_seq, seq + 1)
 
     def publish(self, name: str, /, **data: object) -> None:
-        """Add an event; `done` is the last one.
+        """Add an event without the secrets in it; `done` is the last one.
 
         Words that no watcher was handed yet are joined: who is slow or away gets fewer, longer pieces.
+        Words that may begin a secret come with the next ones, or before the next event of another kind.
         """
+        if self._redactor is not None:
+            for other, stream in self._streams.items():
+                if name == "restarted":
+                    stream.drop()
+                elif other != name and (rest := stream.finish()):
+                    self._add(other, {"text": rest})
+            if name in self._streams:
+                data["text"] = self._streams[name].feed(str(data["text"]))
+                if not data["text"]:
+                    return
+            elif name != "tool_result":  # redacted where the tool ran
+                data = {key: self._cleared(value) for key, value in data.items()}
+        self._add(name, data)
+
+    def _add(self, name: str, data: dict[str, object]) -> None:
         if not self._is_joined(name, data):
             self._events.append(TurnEvent(self._next_seq, name, data))
             self._next_seq += 1
@@ -98,6 +119,14 @@ class TurnLog:
             if not self._changed.wait(quiet_s):
                 yield None
 
+    def _cleared(self, value: object) -> object:
+        """The value with every text in it redacted."""
+        if isinstance(value, str):
+            return self._redactor.redact(value) if self._redactor is not None else value
+        if isinstance(value, dict):
+            return {key: self._cleared(each) for key, each in value.items()}
+        return [self._cleared(each) for each in value] if isinstance(value, list) else value
+
     def _is_joined(self, name: str, data: dict[str, object]) -> bool:
         """Whether these words could be added to the last event."""
         if name not in JOINED or len(self._events) <= self._handed or self._events[-1].name != name:
@@ -114,7 +143,8 @@ class TurnLog:
 class Watch:
     """The logs of all turns that run, wait or ended lately."""
 
-    def __init__(self) -> None:
+    def __init__(self, redactor: Redactor | None = None) -> None:
+        self._redactor = redactor
         self._open: dict[str, TurnLog] = {}
         self._over: OrderedDict[str, TurnLog] = OrderedDict()
         self._kept_weight = 0
@@ -123,7 +153,7 @@ class Watch:
         """The turn's log, begun now if there is none."""
         log = self.find(turn_id)
         if log is None:
-            log = self._open[turn_id] = TurnLog(turn_id)
+            log = self._open[turn_id] = TurnLog(turn_id, self._redactor)
         return log
 
     def find(self, turn_id: str) -> TurnLog | None:

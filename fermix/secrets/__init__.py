@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fermix.secrets.redact import Redactor
+from fermix.secrets.redact import Redactor, StreamRedactor
 from fermix.secrets.stores import SecretStores
 
-__all__ = ["Redactor", "SecretStores"]
+__all__ = ["Redactor", "SecretStores", "StreamRedactor"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fermix.gateway.watch import EVENT_WEIGHT, KEPT_TURNS, KEPT_WEIGHT, LIFE, TurnLog, Watch, first_seq
+from fermix.secret import Secret
+from fermix.secrets import Redactor
 from fermix.tasks import TaskGroup, sleep
 
 
@@ -141,3 +143,28 @@ def test_letters_weigh_more_than_themselves() -> None:
     log.publish("text_delta", text="x")
 
     assert log.weight > EVENT_WEIGHT
+
+
+def test_a_secret_split_over_deltas_reaches_no_watcher() -> None:
+    redactor = Redactor()
+    redactor.add(Secret("token-123"))
+    log = TurnLog("t", redactor)
+
+    log.publish("reasoning_delta", text="hm, tok")
+    for piece in ("It is to", "ken-1", "23, tok"):
+        log.publish("text_delta", text=piece)
+    log.publish("tool_call_complete", call_id="1", name="x", arguments={"keys": ["token-123"], "n": 1})
+    log.publish("text_delta", text="half a tok")
+    log.publish("restarted")
+    log.publish("done", text="token-123")
+
+    told = [(event.name, event.data.get("text")) for event in log.follow(0)]
+    assert told == [
+        ("reasoning_delta", "hm, tok"),
+        ("text_delta", "It is ***, tok"),
+        ("tool_call_complete", None),
+        ("text_delta", "half a "),
+        ("restarted", None),
+        ("done", "***"),
+    ]
+    assert list(log.follow(0))[2].data["arguments"] == {"keys": ["***"], "n": 1}

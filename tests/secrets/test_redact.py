@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fermix.secret import Secret
-from fermix.secrets import Redactor
+from fermix.secrets import Redactor, StreamRedactor
 
 
 def redactor_of(*texts: str) -> Redactor:
@@ -65,3 +65,39 @@ def test_a_hundred_secrets_cost_little() -> None:
         redactor.redact(line)
 
     assert time.process_time() - started < 5
+
+
+def in_pieces(redactor: Redactor, *pieces: str) -> list[str]:
+    stream = StreamRedactor(redactor)
+    return [*(stream.feed(piece) for piece in pieces), stream.finish()]
+
+
+def test_a_secret_split_over_pieces_is_never_shown() -> None:
+    shown = in_pieces(redactor_of("token-123"), "it is to", "ken", "-12", "3.", " Good")
+
+    assert shown == ["it is ", "", "", "***.", " Good", ""]
+
+
+def test_what_only_began_like_a_secret_is_shown_as_soon_as_that_is_known() -> None:
+    assert in_pieces(redactor_of("token-123"), "a to", "n of it, tok") == ["a ", "ton of it, ", "tok"]
+
+
+def test_a_secret_that_may_go_on_as_another_is_held_until_it_is_known() -> None:
+    redactor = redactor_of("secret", "secret-and-more", "etched")
+
+    assert in_pieces(redactor, "a secret", "-and-", "more") == ["a ", "", "***", ""]
+    assert in_pieces(redactor, "a secret", "ched") == ["a ", "***ched", ""]
+
+
+def test_a_stream_without_secrets_is_passed_on_as_it_comes() -> None:
+    assert in_pieces(Redactor(), "a", "b") == ["a", "b", ""]
+
+
+@given(
+    secrets=st.lists(st.text("ab%", min_size=6, max_size=9), max_size=4),
+    pieces=st.lists(st.text("ab%c", max_size=7), max_size=30),
+)
+def test_pieces_are_redacted_as_the_whole_is(secrets: list[str], pieces: list[str]) -> None:
+    redactor = redactor_of(*secrets)
+
+    assert "".join(in_pieces(redactor, *pieces)) == redactor.redact("".join(pieces))
