@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from fermix.providers.port import ModelLimits, Price
+from fermix.providers.limits import ModelLimits, Price
 
 _DATED = re.compile(r"-(20\d\d-?\d\d-?\d\d|latest)$")
 

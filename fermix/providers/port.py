@@ -8,6 +8,9 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from fermix.messages import AssistantMessage, ChatMessage, ModelCall, Usage
+from fermix.providers.limits import FREE as FREE
+from fermix.providers.limits import ModelLimits as ModelLimits
+from fermix.providers.limits import Price as Price
 from fermix.tasks import Cancel, Deadline
 
 
@@ -119,53 +122,6 @@ class Remark:
 
 
 StreamEvent = TextDelta | ReasoningDelta | Called | Restarted | Remark | Done | Failed
-
-
-@dataclass(frozen=True, slots=True)
-class ModelLimits:
-    """What fits into one request."""
-
-    takes_tools: bool = True
-    sees_images: bool = False
-    window_tokens: int | None = None
-    """Input and output together; None when it is not known."""
-    efforts: tuple[str, ...] = ()
-    """Levels of thinking that may be asked for, the least first."""
-    prompt_bytes: int | None = None
-    """Most bytes of system text and messages together; None when only the window counts."""
-    max_output_tokens: int | None = None
-    """None leaves it to the vendor."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
-    """What a model costs, in micro-USD for a million tokens."""
-
-    input: int
-    output: int
-    cached: int
-    written: int
-    as_of: str
-    """The day the vendor's page was read, `2026-12-01`."""
-    up_to_tokens: int | None = None
-    """Longest input these prices are for; None for any."""
-
-    def cost(self, usage: Usage) -> int | None:
-        """Micro-USD for these tokens, rounded up; None where these are not the prices for so many."""
-        if self.up_to_tokens is not None and usage.input_tokens > self.up_to_tokens:
-            return None
-        fresh = usage.input_tokens - usage.cached_tokens - usage.written_tokens
-        total = (
-            max(0, fresh) * self.input
-            + usage.cached_tokens * self.cached
-            + usage.written_tokens * self.written
-            + usage.output_tokens * self.output
-        )
-        return -(-total // 1_000_000)
-
-
-FREE = Price(input=0, output=0, cached=0, written=0, as_of="")
-"""Of models that run on this machine."""
 
 
 class Provider(Protocol):

@@ -34,7 +34,6 @@ def remote(spec: VendorSpec) -> Vendor:
     ) -> Provider:
         settings = settings or NamedProviderSettings()
         base = base_of(spec, name, settings)
-        base = base_of(spec, name, settings)
         model = model or settings.model
         if not model:
             raise ProviderError(
