@@ -49,6 +49,8 @@ class ModelCall(msgspec.Struct, frozen=True, kw_only=True):
     """`done`, or the kind of failure it ended with."""
     started_ms: int
     ended_ms: int
+    purpose: str = "answer"
+    """What it was asked for: `answer` to a person, or `summary` of what was said before."""
 
 
 class NativeReply(msgspec.Struct, frozen=True):

@@ -10,9 +10,6 @@ from fermix.ids import new_id
 from fermix.messages import ModelCall, Usage
 from fermix.usage.spent import Spent
 
-ANSWER = "answer"
-"""The purpose of a call that thinks about what a person said."""
-
 SUMS = """
     count(*), coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0),
     coalesce(sum(cached_tokens), 0), coalesce(sum(written_tokens), 0),
@@ -36,21 +33,22 @@ def record_within(
     *,
     turn_id: str,
     conversation_id: str,
-    purpose: str = ANSWER,
     job_id: str = "",
 ) -> None:
     """Store calls inside a caller's `db.write`, so that they are billed by the commit they led to.
 
     Empty ids where a call belongs to no turn, conversation or job.
     """
-    owner = (turn_id, conversation_id, job_id, purpose)
     for call in calls:
         used = call.usage
         connection.native.execute(
             _RECORD,
             (
                 new_id(call.ended_ms),
-                *owner,
+                turn_id,
+                conversation_id,
+                job_id,
+                call.purpose,
                 call.provider,
                 call.model,
                 call.outcome,

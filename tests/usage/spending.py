@@ -18,6 +18,7 @@ def model_call(
     ended_ms: int = NOON_MS,
     is_estimated: bool = False,
     outcome: str = "done",
+    purpose: str = "answer",
 ) -> ModelCall:
     """A call that ended at `ended_ms`."""
     return ModelCall(
@@ -29,4 +30,5 @@ def model_call(
         outcome=outcome,
         started_ms=ended_ms - 500,
         ended_ms=ended_ms,
+        purpose=purpose,
     )

@@ -76,7 +76,7 @@ def test_one_conversation_by_model(store, record, db) -> None:
 )
 def test_lines_of_every_kind(store, record, by: By, names: list[str]) -> None:
     record(model_call(cost=200))
-    record(model_call(ended_ms=NOON_MS + 1), turn="t2", job_id="daily", purpose="summary")
+    record(model_call(ended_ms=NOON_MS + 1, purpose="summary"), turn="t2", job_id="daily")
 
     assert [line.name for line in store.lines(by)] == names
 
