@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fermix.messages import AssistantMessage, ToolCall, ToolMessage, Usage
+from fermix.conversations.summaries import Summary
+from fermix.messages import AssistantMessage, ChatMessage, ToolCall, ToolMessage, Usage
 from fermix.providers.port import Called, ReasoningDelta, Restarted, TextDelta
 
 
@@ -54,6 +55,17 @@ class ToolReplied:
 
 
 @dataclass(frozen=True, slots=True)
+class Compacted:
+    """A summary stands from now on instead of all messages but the last; a step that is to be durable.
+
+    None when it failed: what it took stands on the bill all the same.
+    """
+
+    summary: Summary | None
+    kept: tuple[ChatMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """Something a person should know that is not part of the answer."""
 
@@ -83,6 +95,7 @@ AgentEvent = (
     | Replied
     | ToolCalled
     | ToolReplied
+    | Compacted
     | Notice
     | TurnEnded
 )
@@ -90,6 +103,7 @@ AgentEvent = (
 __all__ = [
     "AgentEvent",
     "Called",
+    "Compacted",
     "Notice",
     "Phase",
     "PhaseChanged",

@@ -112,7 +112,7 @@ class Agent:
                 yield event
             elif isinstance(event, Called):
                 thinking.usage += event.call.usage
-                self._keeper.heard(event.call)
+                self._keeper.heard(thinking, event.call)
                 yield event
             elif isinstance(event, Remark):
                 yield Notice(event.text)

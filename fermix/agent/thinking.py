@@ -9,6 +9,7 @@ from typing import Protocol
 from fermix.agent.events import AgentEvent
 from fermix.agent.prompt import fit
 from fermix.capabilities.context import ToolContext
+from fermix.conversations.summaries import Summary
 from fermix.messages import ChatMessage, ModelCall, Usage, UserMessage
 from fermix.providers.port import ModelLimits, Provider, ToolSchema
 from fermix.usage.spent import NOTHING, Spent
@@ -41,6 +42,14 @@ class Thinking:
     """None where nobody keeps account of days."""
     spent: Spent = NOTHING
     """What this turn's calls took until now."""
+    summary: Summary | None = None
+    """What the messages begin with instead of older ones."""
+    wants_room: bool = False
+    """Whether the person asked for the older messages to be summed up."""
+    asked_bytes: int = 0
+    """About the size of the question that was asked last."""
+    overflows: int = 0
+    """How often in this turn a provider called the question too long."""
     steps: int = 0
     """Questions a model was asked in this turn."""
 
@@ -69,7 +78,7 @@ class Keeper(Protocol):
         """After a provider said the question is too long: whether it is shorter now, and worth a try."""
         ...
 
-    def heard(self, call: ModelCall) -> None:
+    def heard(self, thinking: Thinking, call: ModelCall) -> None:
         """What the provider counted for the question that was asked last."""
         ...
 
@@ -96,5 +105,5 @@ class PlainKeeper:
         yield from ()
         return False
 
-    def heard(self, call: ModelCall) -> None:
+    def heard(self, thinking: Thinking, call: ModelCall) -> None:
         """See `Keeper.heard`."""

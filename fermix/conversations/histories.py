@@ -24,6 +24,7 @@ class _History:
     size_bytes: int = 0
     pinned: int = 0
     """How many messages at the beginning are those of a summary, which stay."""
+    summary: Summary | None = None
 
     def add(self, messages: Iterable[ChatMessage]) -> None:
         for message in messages:
@@ -68,6 +69,11 @@ class Histories:
         else:
             self._entries.move_to_end(conversation_id)
         return list(history.messages)
+
+    def summary_of(self, conversation_id: str) -> Summary | None:
+        """The summary that the messages `get` has just given begin with; None when they are all there."""
+        history = self._entries.get(conversation_id)
+        return None if history is None else history.summary
 
     def begin(self, conversation_id: str, messages: Iterable[ChatMessage]) -> None:
         """Hold a conversation from its very first messages on, which need no loading."""
@@ -178,7 +184,7 @@ def _begun(summary: Summary | None) -> _History:
     history = _History()
     if summary is not None:
         history.add(summary.shown())
-        history.pinned = len(history.messages)
+        history.pinned, history.summary = len(history.messages), summary
     return history
 
 

@@ -260,9 +260,7 @@ class ConversationStore:
 
         False, and nothing changes, when the conversation does not end with `kept`.
         """
-        return put_within(
-            connection, conversation_id, turn_id, summary, kept, now_ms=self._clock.now_ms()
-        )
+        return put_within(connection, conversation_id, turn_id, summary, kept, now_ms=self._clock.now_ms())
 
     def _read_summaries(self, query: str, parameters: Mapping[str, object]) -> Columns:
         def work(connection: Connection) -> Columns:
