@@ -159,6 +159,7 @@ class HttpProvider:
         if isinstance(end, Done):
             self._check_size(end, sent_bytes)
         counted = decoder.usage
+        told = decoder.cost_micro_usd
         usage = counted or Usage(sent_bytes // BYTES_PER_TOKEN, -(-said_chars // BYTES_PER_TOKEN))
         yield Called(
             ModelCall(
@@ -166,7 +167,7 @@ class HttpProvider:
                 model=self.model,
                 usage=usage,
                 is_estimated=counted is None,
-                cost_micro_usd=self.price.cost(usage) if self.price else None,
+                cost_micro_usd=self.price.cost(usage) if told is None and self.price else told,
                 outcome="done" if isinstance(end, Done) else end.kind.value,
                 started_ms=started_ms,
                 ended_ms=self._clock.now_ms(),

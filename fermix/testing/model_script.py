@@ -30,7 +30,7 @@ from typing import Any
 
 import msgspec
 
-from fermix.testing.model_wires import told
+from fermix.testing.model_wires import text_of, told
 
 
 class Call(msgspec.Struct):
@@ -119,7 +119,7 @@ def last_user_text(request: dict[str, Any]) -> tuple[str, int]:
         if message.get("role") == "assistant":
             replies += 1
         elif message.get("role") == "user":
-            return without_note(str(message.get("content") or "")), replies
+            return without_note(text_of(message.get("content"))), replies
     return "", replies
 
 

@@ -60,7 +60,8 @@ def told(
     return tell(pieces, thinking, calls, counts, reason)
 
 
-def _text(content: Any) -> str:
+def text_of(content: Any) -> str:
+    """The words of a message, whether they stand alone or among other parts."""
     if isinstance(content, str):
         return content
     parts = [part for part in content or () if isinstance(part, dict)]
@@ -74,11 +75,11 @@ def _responses_messages(items: Any) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     for item in items:
         if item.get("role") == "user":
-            messages.append({"role": "user", "content": _text(item.get("content"))})
+            messages.append({"role": "user", "content": text_of(item.get("content"))})
         elif item.get("type") == "function_call_output":
             messages.append({"role": "tool", "content": str(item.get("output"))})
         elif not messages or messages[-1]["role"] != "assistant":
-            messages.append({"role": "assistant", "content": _text(item.get("content"))})
+            messages.append({"role": "assistant", "content": text_of(item.get("content"))})
     return messages
 
 
@@ -88,9 +89,9 @@ def _anthropic_messages(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
         content = message["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         results = [block for block in blocks if block.get("type") == "tool_result"]
-        messages += [{"role": "tool", "content": _text(block.get("content"))} for block in results]
+        messages += [{"role": "tool", "content": text_of(block.get("content"))} for block in results]
         if len(results) < len(blocks):
-            messages.append({"role": message["role"], "content": _text(blocks)})
+            messages.append({"role": message["role"], "content": text_of(blocks)})
     return messages
 
 
@@ -135,6 +136,7 @@ def _tell_responses(
         "input_tokens": counts.get("prompt_tokens", 0),
         "output_tokens": counts.get("completion_tokens", 0),
         "input_tokens_details": counts.get("prompt_tokens_details") or {},
+        "output_tokens_details": counts.get("completion_tokens_details") or {},
     }
     last = {"id": "resp_1", "status": status, "output": items, "usage": used, **why}
     return [*sent, _event(f"response.{status}", response=last)]
@@ -143,11 +145,12 @@ def _tell_responses(
 def _tell_anthropic(
     pieces: Sequence[str], thinking: str, calls: Sequence[Any], counts: Counts, reason: str
 ) -> list[bytes]:
-    cached = (counts.get("prompt_tokens_details") or {}).get("cached_tokens", 0)
+    details = counts.get("prompt_tokens_details") or {}
+    cached, written = details.get("cached_tokens", 0), details.get("cache_write_tokens", 0)
     used = {
-        "input_tokens": counts.get("prompt_tokens", 0) - cached,
+        "input_tokens": counts.get("prompt_tokens", 0) - cached - written,
         "cache_read_input_tokens": cached,
-        "cache_creation_input_tokens": 0,
+        "cache_creation_input_tokens": written,
         "output_tokens": 1,
     }
     sent = [

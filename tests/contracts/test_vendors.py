@@ -13,6 +13,7 @@ from fermix.paths import Home
 from fermix.process import GroupLedger, Helper
 from fermix.providers.build import build, spec_of
 from fermix.providers.port import (
+    Called,
     Done,
     Failed,
     FailureKind,
@@ -58,11 +59,11 @@ def parts(tmp_path: Path) -> Parts:
 
 
 def ask(
-    vendor: str, parts: Parts, server: ModelServer, *messages: Any, model: str = "a-model"
+    vendor: str, parts: Parts, server: ModelServer, *messages: Any, model: str = "a-model", effort: str = ""
 ) -> list[StreamEvent]:
     """The events of one question, asked as an owner's settings would have it."""
     table = NamedProviderSettings(
-        vendor=vendor, base_url=server.base_url, api_key="@secret:key", model=model
+        vendor=vendor, base_url=server.base_url, api_key="@secret:key", model=model, effort=effort
     )
     provider = build(ProviderSettings(name="mine"), {"mine": table}, parts=parts)
     try:
@@ -169,6 +170,18 @@ def test_openrouter_marks_the_cache_for_models_of_anthropic_only(parts: Parts) -
 
     assert marked["messages"][0]["content"][-1]["cache_control"] == {"type": "ephemeral"}
     assert "cache_control" not in str(plain)
+
+
+def test_openrouter_tells_what_an_answer_costs_and_is_asked_for_thinking_in_its_own_way(
+    parts: Parts,
+) -> None:
+    usage = {"prompt_tokens": 100, "completion_tokens": 10, "cost": 0.0021}
+    with ModelServer({"say": "ok", "usage": usage}) as server:
+        *_, called, _ = ask("openrouter", parts, server, effort="high")
+        body = server.requests[0].body
+
+    assert isinstance(called, Called) and called.call.cost_micro_usd == 2100
+    assert body["reasoning"] == {"effort": "high"} and "reasoning_effort" not in body
 
 
 def test_an_ollama_is_asked_on_its_own_wire_also_under_the_address_of_the_other(parts: Parts) -> None:

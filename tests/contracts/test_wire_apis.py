@@ -141,13 +141,16 @@ def test_cuts_anywhere_in_the_bytes_change_nothing(api: str, cassette: str, size
 
 @pytest.mark.parametrize("api", APIS)
 def test_an_answer_is_billed_with_what_the_vendor_counted(api: str) -> None:
-    usage = {"prompt_tokens": 100, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 40}}
+    details = {"cached_tokens": 40, "cache_write_tokens": 20}
+    usage = {"prompt_tokens": 100, "completion_tokens": 10, "prompt_tokens_details": details}
     events, _ = asked(api, {"say": "hello", "chunks": 3, "usage": usage}, of=request())
 
     called, done = events[-2:]
     assert isinstance(called, Called) and isinstance(done, Done)
     assert called.call.usage == done.usage and not called.call.is_estimated
     assert (done.usage.input_tokens, done.usage.output_tokens) == (100, 10)
+    if api != "ollama_chat":  # which has no cache that costs
+        assert (done.usage.cached_tokens, done.usage.written_tokens) == (40, 20)
     assert called.call.cost_micro_usd == PRICE.cost(done.usage)
 
 

@@ -29,6 +29,7 @@ NOW_MS = 1_800_000_000_000
         (404, {"error": {"message": "Not Found"}}, Kind.INVALID_REQUEST, False),
         (500, {"error": {"message": "boom"}}, Kind.PROVIDER_UNAVAILABLE, True),
         (529, {"type": "error", "error": {"type": "overloaded_error"}}, Kind.PROVIDER_UNAVAILABLE, True),
+        (400, {"error": {"message": "image exceeds 5 MB maximum: 6 > 5"}}, Kind.IMAGE_UNSUPPORTED, False),
         (408, {}, Kind.TIMEOUT, True),
     ],
 )

@@ -97,6 +97,7 @@ class AnthropicStream:
     def __init__(self, provider: str, names: dict[str, str], origin: str) -> None:
         """`names` maps tool names on the wire to ours; `origin` marks what is sent back natively."""
         self.is_over = False
+        self.cost_micro_usd: int | None = None
         self._provider = provider
         self._names = names
         self._origin = origin

@@ -47,7 +47,7 @@ _MODEL = re.compile(
 )
 _IMAGE = re.compile(
     r"does(n.t| not) support images?|image inputs?|image_url|process image|images? (is|are) not supported"
-    r"|unsupported image",
+    r"|unsupported image|image exceeds|image dimensions exceed",
     re.IGNORECASE,
 )
 _RATE = re.compile(r"rate_limit|rate limit|too many requests", re.IGNORECASE)

@@ -62,6 +62,7 @@ class OllamaStream:
         """`names` maps tool names on the wire to ours."""
         self.is_over = False
         self.usage: Usage | None = None
+        self.cost_micro_usd: int | None = None
         self._provider = provider
         self._names = names
         self._rest = bytearray()

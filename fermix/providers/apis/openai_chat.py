@@ -40,7 +40,10 @@ class OpenAiChat:
         if (most := longest_answer(request, route)) is not None:
             body[route.quirks.max_tokens_field] = most
         if request.effort in route.limits.efforts:
-            body["reasoning_effort"] = request.effort
+            if route.quirks.nests_effort:
+                body["reasoning"] = {"effort": request.effort}
+            else:
+                body["reasoning_effort"] = request.effort
         if route.quirks.takes_cache_key and request.conversation_id:
             body["prompt_cache_key"] = request.conversation_id
         if request.tools:

@@ -1,6 +1,7 @@
 """The OpenAI chat-completions answer: chunks of a stream become deltas and one end.
 
-Source: https://platform.openai.com/docs/api-reference/chat/streaming (chunk object, `[DONE]`).
+Source: https://platform.openai.com/docs/api-reference/chat/streaming (chunk object, `[DONE]`);
+https://openrouter.ai/docs/use-cases/usage-accounting (`cost`, `cache_write_tokens`), read 2026-12-01.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from fermix.providers.apis.wire import (
     TEXT_LIMIT_CHARS,
     add_text,
     broken_off,
+    micro_usd,
     stop_reason,
     tokens,
     unreadable,
@@ -60,6 +62,7 @@ class _Choice(msgspec.Struct):
 
 class _Cached(msgspec.Struct):
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
 
 
 class _Thought(msgspec.Struct):
@@ -71,6 +74,8 @@ class _Usage(msgspec.Struct):
     completion_tokens: int | None = None
     prompt_tokens_details: _Cached | None = None
     completion_tokens_details: _Thought | None = None
+    cost: float | None = None
+    """In USD, as OpenRouter tells it."""
 
 
 class _Chunk(msgspec.Struct):
@@ -99,6 +104,7 @@ class OpenAiStream:
         self._reasoning = StringIO()
         self._calls = ToolCallAssembler()
         self.usage: Usage | None = None
+        self.cost_micro_usd: int | None = None
         self._finish_reason: str | None = None
 
     @property
@@ -148,6 +154,7 @@ class OpenAiStream:
                 break
             if chunk.usage is not None:
                 self.usage = _usage(chunk.usage)
+                self.cost_micro_usd = micro_usd(chunk.usage.cost)
             for choice in chunk.choices or ():
                 if choice.index in (None, 0):
                     self._choice(choice, deltas)
@@ -225,5 +232,6 @@ def _usage(usage: _Usage) -> Usage:
         input_tokens=tokens(usage.prompt_tokens),
         output_tokens=tokens(usage.completion_tokens),
         cached_tokens=tokens(details.cached_tokens if details else None),
+        written_tokens=tokens(details.cache_write_tokens if details else None),
         reasoning_tokens=tokens(thought.reasoning_tokens if thought else None),
     )

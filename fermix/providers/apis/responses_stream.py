@@ -32,6 +32,7 @@ _THINKING = frozenset({"response.reasoning_summary_text.delta", "response.reason
 
 class _Cached(msgspec.Struct):
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
 
 
 class _Thought(msgspec.Struct):
@@ -80,6 +81,7 @@ class ResponsesStream:
     def __init__(self, provider: str, names: dict[str, str], origin: str) -> None:
         """`names` maps tool names on the wire to ours; `origin` marks what is sent back natively."""
         self.usage: Usage | None = None
+        self.cost_micro_usd: int | None = None
         self._provider = provider
         self._names = names
         self._origin = origin
@@ -199,6 +201,7 @@ class ResponsesStream:
                 input_tokens=tokens(response.usage.input_tokens),
                 output_tokens=tokens(response.usage.output_tokens),
                 cached_tokens=tokens(read.cached_tokens if read else None),
+                written_tokens=tokens(read.cache_write_tokens if read else None),
                 reasoning_tokens=tokens(thought.reasoning_tokens if thought else None),
             )
         if response.status == "failed" or response.error is not None:

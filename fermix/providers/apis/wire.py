@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
@@ -20,6 +21,8 @@ TEXT_LIMIT_CHARS = 2 * 1024 * 1024
 """Longest visible answer, and longest thinking."""
 BLOCKS_LIMIT = 512
 """Most parts of one answer, where its wire has such."""
+COST_LIMIT_USD = 10_000
+"""More than one answer can cost."""
 TOKENS_LIMIT = 1_000_000_000
 """Most tokens one answer is believed to have taken."""
 
@@ -37,6 +40,8 @@ class Quirks:
     """Whether `prompt_cache_key` may be sent, which leads one conversation to one cache."""
     takes_output_limit: bool = True
     """Whether the longest answer may be asked for; a sign-in's backend refuses the field."""
+    nests_effort: bool = False
+    """Whether the level of thinking is asked for as `reasoning.effort` on the chat wire."""
     marks_cache: bool = False
     """Whether the end of what may be cached is marked inside the messages."""
 
@@ -69,6 +74,11 @@ def add_text(whole: StringIO, text: str) -> None:
 def tokens(count: int | None) -> int:
     """A count that can be added up and stored, whatever number the server sent."""
     return min(max(0, count or 0), TOKENS_LIMIT)
+
+
+def micro_usd(usd: float | None) -> int | None:
+    """A cost as it is stored; None for none, and for what cannot be one."""
+    return math.ceil(usd * 1_000_000 - 1e-6) if usd is not None and 0 <= usd < COST_LIMIT_USD else None
 
 
 def stop_reason(*, was_cut: bool, has_calls: bool) -> str:
@@ -104,6 +114,11 @@ class StreamDecoder(Protocol):
     @property
     def usage(self) -> Usage | None:
         """What the provider has counted so far, also of an answer that breaks off; None when nothing."""
+        ...
+
+    @property
+    def cost_micro_usd(self) -> int | None:
+        """What the provider itself says the answer costs; None when it does not."""
         ...
 
     def feed(self, data: bytes) -> Sequence[StreamEvent]:

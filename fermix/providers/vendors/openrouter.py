@@ -19,6 +19,8 @@ SPEC = VendorSpec(
     api="openai_chat",
     # Source: https://openrouter.ai/docs/quickstart, read 2026-12-01
     base_url="https://openrouter.ai/api/v1",
+    # Source: https://www.openrouter.ai/docs/use-cases/reasoning-tokens, read 2026-12-01
+    quirks=Quirks(nests_effort=True),
     quirks_of=_quirks_of,
 )
 VENDOR = remote(SPEC)
