@@ -16,6 +16,10 @@ FermixError                  has a stable `code`, a message and a `hint` (the co
 │   ├── ModelUnusable        a file is no model that can be loaded
 │   ├── DownloadFailed       a file could not be fetched
 │   ├── TokenUnknown         no device token has this name
+│   ├── SignInMissing        nobody is signed in at this vendor
+│   ├── SignInEnded          the vendor took a sign-in back
+│   ├── SignInFailed         a sign-in did not come to its end
+│   ├── IssuerBusy           who renews a sign-in cannot do so for now
 │   ├── RestartsExceeded     a part of the daemon failed too often
 │   ├── AddressUnavailable   an address or socket path fermix must listen on cannot be used
 │   ├── StoreError           StoreFull · StoreBusy · StoreFailing · StoreGone · StoreCorrupt ·
@@ -183,6 +187,30 @@ class DownloadFailed(OwnerError):
     """A file could not be fetched to its end."""
 
     code = "download_failed"
+
+
+class SignInMissing(OwnerError):
+    """A provider that is signed in to, and nobody is."""
+
+    code = "sign_in_missing"
+
+
+class SignInEnded(OwnerError):
+    """The vendor renews a sign-in no more: it ran out, or was taken back."""
+
+    code = "sign_in_ended"
+
+
+class SignInFailed(OwnerError):
+    """A sign-in was refused, or nobody finished it in time."""
+
+    code = "sign_in_failed"
+
+
+class IssuerBusy(OwnerError):
+    """Whoever renews a sign-in cannot be reached or has no time; the sign-in stays."""
+
+    code = "issuer_busy"
 
 
 class RestartsExceeded(OwnerError):

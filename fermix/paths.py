@@ -96,6 +96,11 @@ class Home:
         return self.root / "tokens.toml"
 
     @property
+    def sign_ins(self) -> Path:
+        """Tokens of the vendors one has signed in to (0600)."""
+        return self.root / "auth.json"
+
+    @property
     def service_environment(self) -> Path:
         """Variables of the service unit (0600)."""
         return self.root / "service.env"
