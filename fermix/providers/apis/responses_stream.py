@@ -30,6 +30,10 @@ _SAYING = frozenset({"response.output_text.delta", "response.refusal.delta"})
 _THINKING = frozenset({"response.reasoning_summary_text.delta", "response.reasoning_text.delta"})
 
 
+ENDINGS = frozenset({"completed", "incomplete"})
+"""Statuses of an answer; another one, or none, is not the end of any."""
+
+
 class _Cached(msgspec.Struct):
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
@@ -118,7 +122,7 @@ class ResponsesStream:
         last = self._take(self._events.end())
         if last and isinstance(last[-1], Failed):
             return last[-1]
-        if self._last is None:
+        if self._last is None or self._last.status not in ENDINGS:
             return broken_off(self._provider)
         reason = self._last.incomplete_details.reason if self._last.incomplete_details else None
         if reason == "content_filter":
@@ -170,6 +174,8 @@ class ResponsesStream:
             self._say(piece, deltas)
         elif event.type in _THINKING:
             self._think(piece, deltas)
+        elif event.type == "response.reasoning_summary_part.added" and self._thinking.tell():
+            self._think("\n\n", deltas)
         elif event.type == "response.output_item.added" and event.item is not None:
             self._add_call(index, event.item)
         elif event.type == "response.function_call_arguments.delta":
@@ -178,7 +184,9 @@ class ResponsesStream:
         elif event.type == "response.output_item.done" and event.item is not None:
             self._item(index, event.item)
         elif event.type in ("response.completed", "response.incomplete", "response.failed"):
-            self._finish(event.response or _Response(status=event.type.rpartition(".")[2]), deltas)
+            response = event.response or _Response()
+            response.status = response.status or event.type.removeprefix("response.")
+            self._finish(response, deltas)
 
     def _add_call(self, index: int, item: dict[str, Any]) -> None:
         if item.get("type") == "function_call":
