@@ -50,7 +50,7 @@ class ModelCall(msgspec.Struct, frozen=True, kw_only=True):
     started_ms: int
     ended_ms: int
     purpose: str = "answer"
-    """What it was asked for: `answer` to a person, or `summary` of what was said before."""
+    """What it was asked for: `answer` to a person, or `compaction` of what was said before."""
 
 
 class NativeReply(msgspec.Struct, frozen=True):
@@ -60,6 +60,8 @@ class NativeReply(msgspec.Struct, frozen=True):
     """Wire API and provider that said it; another one must not be shown it."""
     items: list[dict[str, Any]]
     """The wire's own items in their order: thinking blocks with signatures, reasoning items, calls."""
+    asked: str = ""
+    """Mark of all the model had been told before; empty where the wire does not look at it."""
 
 
 class Image(msgspec.Struct, frozen=True):

@@ -71,12 +71,12 @@ def test_one_conversation_by_model(store, record, db) -> None:
         (By.PROVIDER, ["openai"]),
         (By.TURN, ["t2", "t1"]),
         (By.JOB, ["", "daily"]),
-        (By.PURPOSE, ["answer", "summary"]),
+        (By.PURPOSE, ["answer", "compaction"]),
     ],
 )
 def test_lines_of_every_kind(store, record, by: By, names: list[str]) -> None:
     record(model_call(cost=200))
-    record(model_call(ended_ms=NOON_MS + 1, purpose="summary"), turn="t2", job_id="daily")
+    record(model_call(ended_ms=NOON_MS + 1, purpose="compaction"), turn="t2", job_id="daily")
 
     assert [line.name for line in store.lines(by)] == names
 
