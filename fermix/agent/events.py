@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from fermix.agent.plan import Plan
 from fermix.conversations.summaries import Summary
 from fermix.messages import AssistantMessage, ChatMessage, ToolCall, ToolMessage, Usage
 from fermix.providers.port import Called, ReasoningDelta, Restarted, TextDelta
@@ -13,8 +14,13 @@ from fermix.providers.port import Called, ReasoningDelta, Restarted, TextDelta
 class Phase(StrEnum):
     """What the agent is busy with."""
 
-    THINK = "think"
+    PERCEIVE = "perceive"
+    CLASSIFY = "classify"
+    REASON = "reason"
+    PLAN = "plan"
     ACT = "act"
+    VERIFY = "verify"
+    SYNTHESIZE = "synthesize"
 
 
 class TurnStatus(StrEnum):
@@ -28,9 +34,11 @@ class TurnStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PhaseChanged:
-    """The agent turned to something else."""
+    """The agent turned to something else and decided something; else a phase is not told."""
 
     phase: Phase
+    decision: str = ""
+    """In a few words, as it is stored with the turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +81,20 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class Planned:
+    """The model's list of steps, new or changed."""
+
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """What is added to the final words since the record says otherwise."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class TurnEnded:
     """The last event of every turn."""
 
@@ -96,6 +118,8 @@ AgentEvent = (
     | ToolCalled
     | ToolReplied
     | Compacted
+    | Planned
+    | Corrected
     | Notice
     | TurnEnded
 )
@@ -107,6 +131,7 @@ __all__ = [
     "Notice",
     "Phase",
     "PhaseChanged",
+    "Planned",
     "ReasoningDelta",
     "Replied",
     "Restarted",

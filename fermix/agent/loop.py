@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from itertools import groupby, islice
+from collections.abc import Generator, Iterator, Sequence
 
+from fermix.agent.acting import Hands, Invoke
+from fermix.agent.budget import Over, estimated, over, over_at
+from fermix.agent.classify import Choice, Toolsets, classify
 from fermix.agent.composer import Composer
 from fermix.agent.events import (
     AgentEvent,
+    Corrected,
     Notice,
     Phase,
     PhaseChanged,
+    Planned,
     Replied,
-    ToolCalled,
-    ToolReplied,
     TurnEnded,
     TurnStatus,
 )
+from fermix.agent.outcome import Outcome, outcomes_of
 from fermix.agent.pictures import Album
-from fermix.agent.settings import AgentSettings
+from fermix.agent.plan import TOOL, plan_of
+from fermix.agent.settings import AgentSettings, BudgetSettings
+from fermix.agent.summing import summed_up
 from fermix.agent.thinking import Keeper, PlainKeeper, Thinking
-from fermix.capabilities.context import ToolContext
+from fermix.agent.verify import correction
 from fermix.capabilities.registry import Registry
-from fermix.messages import AssistantMessage, ChatMessage, ToolCall, ToolMessage, Usage, UserMessage
+from fermix.messages import AssistantMessage, ChatMessage, ToolCall, ToolMessage, UserMessage
 from fermix.providers.port import (
     Called,
     Done,
@@ -37,12 +42,7 @@ from fermix.providers.port import (
     TextDelta,
     ToolSchema,
 )
-from fermix.tasks import Task, TaskGroup
-
-SAME_FAILURE_LIMIT = 3
-"""Calls that failed this often in a row with the same arguments end the turn."""
-
-Invoke = Callable[[ToolCall, ToolContext], ToolMessage]
+from fermix.usage.spent import Spent
 
 
 class Agent:
@@ -58,17 +58,22 @@ class Agent:
         composer: Composer | None = None,
         album: Album | None = None,
         keeper: Keeper | None = None,
+        budget: BudgetSettings | None = None,
+        toolsets: Toolsets | None = None,
     ) -> None:
         """`composer` None gives the instructions fermix would have seeded, `album` None no pictures.
 
-        `keeper` None shows models what fits and makes no room.
+        `keeper` None shows models what fits and makes no room, `budget` None sets no limit but the steps;
+        `toolsets` are those of the agent before it, so that conversations keep their tools.
         """
         self.provider = provider
         self._keeper = keeper or PlainKeeper()
         self._album = album or Album(lambda images: {})
         self.composer = composer or Composer(settings)
         self._registry = registry
-        self._invoke = invoke
+        self._hands = Hands(registry, invoke)
+        self._budget = budget or BudgetSettings()
+        self.toolsets = toolsets or Toolsets()
         self._settings = settings
         self.has_noticed = False
         """Whether the provider's notice was given; whoever makes another agent of it hands this on."""
@@ -80,38 +85,76 @@ class Agent:
         for the next one, so no tool starts before the reply that asked for it is durable.
         Raises: Cancelled when the turn is stopped while a tool runs.
         """
-        if not self.provider.limits.sees_images and _has_pictures(thinking.messages):
-            yield Notice(f"{self.provider.model} does not see pictures; it is told their names.")
-        for _ in range(self._settings.steps_per_turn):
-            outcome = yield from self._ask(thinking, with_tools=True)
+        choice = yield from self._look_at(thinking)
+        while True:
+            thinking.messages += thinking.steered()
+            if (limit := self._over(thinking, choice)) is not None:
+                yield from self._stop(thinking, limit)
+                return
+            outcome = yield from self._ask(thinking)
             if isinstance(outcome, Failed):
-                yield _failed(outcome, thinking.usage)
+                yield from self._fail(thinking, outcome)
                 return
             if not outcome.tool_calls:
                 yield from self._finish(thinking, outcome)
                 return
             thinking.messages.append(outcome)
+            thinking.said = outcome.text.strip() or thinking.said
             yield Replied(outcome)
-            yield from self._act(thinking, outcome.tool_calls)
-            if (stuck := _repeated_failure(thinking.messages)) is not None:
-                yield TurnEnded(TurnStatus.FAILED, stuck, thinking.usage, "tool_repeated")
+            if (stuck := (yield from self._act(thinking, outcome.tool_calls))) is not None:
+                yield from self._stop(thinking, Over("tool_repeated", stuck))
                 return
-        yield from self._close(thinking)
 
-    def _ask(
-        self, thinking: Thinking, *, with_tools: bool
-    ) -> Generator[AgentEvent, None, AssistantMessage | Failed]:
+    def _look_at(self, thinking: Thinking) -> Generator[AgentEvent, None, Choice]:
+        """What came, and what it gets; told only where that is not the usual."""
+        limits = self.provider.limits
+        thinking.outcomes = [self._outcome(*pair) for pair in outcomes_of(thinking.messages)]
+        if thinking.outcomes:
+            count = len(thinking.outcomes)
+            yield PhaseChanged(Phase.PERCEIVE, f"goes on after {count} tool results of an earlier life")
+        if _has_pictures(thinking.messages):
+            shown = "are shown" if limits.sees_images else "are told by their names"
+            yield PhaseChanged(Phase.PERCEIVE, f"pictures came, which {shown}")
+            if not limits.sees_images:
+                yield Notice(f"{self.provider.model} does not see pictures; it is told their names.")
+        choice = thinking.choice = classify(thinking.messages, steps=self._settings.steps_per_turn)
+        if words := choice.words(limits):
+            yield PhaseChanged(Phase.CLASSIFY, words)
+        return choice
+
+    def _over(self, thinking: Thinking, choice: Choice) -> Over | None:
+        """Why the next question must not be asked; None when it may be."""
+        estimate = 0
+        if self._budget.counts:
+            system = self.composer.system(self.provider.limits)
+            estimate = estimated(thinking.messages, self._schemas(thinking, self.provider.limits), system)
+        price = self.provider.price
+        return over(thinking, self._budget, steps=choice.steps, price=price, estimate=estimate)
+
+    def tidied(self, thinking: Thinking) -> Iterator[AgentEvent]:
+        """After an answer was delivered: sum up what the next question would have no room for."""
+        limits = self.provider.limits
+        yield from self._keeper.prepared(
+            thinking,
+            self.provider,
+            system=self.composer.system(limits),
+            tools=self._schemas(thinking, limits),
+        )
+
+    def _ask(self, thinking: Thinking) -> Generator[AgentEvent, None, AssistantMessage | Failed]:
         """The model's whole reply, its deltas yielded on the way."""
-        yield PhaseChanged(Phase.THINK)
-        system = self.composer.system(self.provider.limits)
-        tools = self._schemas(thinking) if with_tools and self.provider.limits.takes_tools else ()
+        thinking.steps += 1
+        yield PhaseChanged(Phase.REASON, f"step {thinking.steps}: asks {self.provider.model}")
+        limits = self.provider.limits
+        system, tools = self.composer.system(limits), self._schemas(thinking, limits)
         yield from self._keeper.prepared(thinking, self.provider, system=system, tools=tools)
-        request = self._question(thinking, self.provider.limits, with_tools=with_tools)
+        request = self._question(thinking, limits)
         for event in self.provider.stream(request):
             if isinstance(event, TextDelta | ReasoningDelta | Restarted):
                 yield event
             elif isinstance(event, Called):
                 thinking.usage += event.call.usage
+                thinking.spent += Spent.of(event.call)
                 self._keeper.heard(thinking, event.call)
                 yield event
             elif isinstance(event, Remark):
@@ -123,18 +166,18 @@ class Agent:
             elif event.kind is FailureKind.IMAGE_UNSUPPORTED and request.images:
                 self._album.refuse(request.images)
                 yield Notice("The pictures were refused; the model is told their names instead.")
-                return (yield from self._ask(thinking, with_tools=with_tools))
+                return (yield from self._ask(thinking))
             elif event.kind is FailureKind.CONTEXT_OVERFLOW and (
                 yield from self._keeper.overflowed(thinking, self.provider, system=system, tools=tools)
             ):
-                return (yield from self._ask(thinking, with_tools=with_tools))
+                return (yield from self._ask(thinking))
             else:
                 return event
         return Failed(
             FailureKind.PROTOCOL, f"{self.provider.name} ended without an answer.", retryable=False
         )
 
-    def _question(self, thinking: Thinking, limits: ModelLimits, *, with_tools: bool) -> ModelRequest:
+    def _question(self, thinking: Thinking, limits: ModelLimits) -> ModelRequest:
         """What is asked of a model of these limits."""
         system = self.composer.system(limits)
         turn = thinking.context.turn
@@ -143,106 +186,99 @@ class Agent:
             system=system,
             messages=messages,
             images=self._album.of(messages) if limits.sees_images else {},
-            tools=self._schemas(thinking) if with_tools and limits.takes_tools else (),
+            tools=self._schemas(thinking, limits),
             cancel=turn.cancel,
             deadline=turn.deadline,
+            effort=thinking.choice.effort(limits) if thinking.choice else None,
             conversation_id=thinking.conversation_id,
-            fitted=lambda other: self._question(thinking, other, with_tools=with_tools),
+            fitted=lambda other: self._question(thinking, other),
+            barred=lambda provider: over_at(provider, thinking, self._budget),
         )
 
-    def _schemas(self, thinking: Thinking) -> tuple[ToolSchema, ...]:
+    def _schemas(self, thinking: Thinking, limits: ModelLimits) -> tuple[ToolSchema, ...]:
+        if not limits.takes_tools:
+            return ()
         tools = self._registry.visible(thinking.context.turn.standing)
-        return tuple(ToolSchema(tool.name, tool.description, tool.parameters) for tool in tools)
+        return self.toolsets.of(
+            thinking.conversation_id, tools, limits, lambda: _last_words(thinking.messages)
+        )
+
+    def _act(
+        self, thinking: Thinking, calls: tuple[ToolCall, ...]
+    ) -> Generator[AgentEvent, None, str | None]:
+        """Run the calls of one step; why the turn goes in circles, None when it does not."""
+        yield PhaseChanged(Phase.ACT, "runs " + ", ".join(call.name for call in calls))
+        heard: list[ToolMessage] = []
+
+        def hear(call: ToolCall, result: ToolMessage) -> ToolMessage:
+            heard.append(result)
+            thinking.outcomes.append(self._outcome(call, result))
+            if (hint := thinking.detector.heard(call, result)) is not None:
+                text = f"{result.text}\n[fermix: {hint}]"
+                result = ToolMessage(call.id, call.name, text, result.is_error, result.result_id)
+            thinking.messages.append(result)
+            return result
+
+        yield from self._hands.run(calls, thinking.context, hear)
+        if any(result.name == TOOL and not result.is_error for result in heard) and (
+            plan := plan_of(thinking.messages)
+        ):
+            yield PhaseChanged(Phase.PLAN, f"{plan.done} of {len(plan.steps)} steps done")
+            yield Planned(plan)
+        return thinking.detector.step(heard)
+
+    def _outcome(self, call: ToolCall, result: ToolMessage) -> Outcome:
+        return Outcome(call, result, acts=not self._registry.reads_only(call.name))
 
     def _finish(self, thinking: Thinking, reply: AssistantMessage) -> Iterator[AgentEvent]:
         """The final reply; an empty one is answered for, since a person must be told something."""
-        if not reply.text.strip():
-            reply = AssistantMessage("The model gave no answer to this. Ask again, perhaps in other words.")
-            yield TextDelta(reply.text)
+        text = reply.text
+        if not text.strip():
+            text = "The model gave no answer to this. Ask again, perhaps in other words."
+            yield PhaseChanged(Phase.SYNTHESIZE, "the model gave no answer")
+            yield TextDelta(text)
+        elif (added := self._correction(thinking, text)) is not None:
+            yield PhaseChanged(Phase.VERIFY, "the record contradicts the answer")
+            yield Corrected(added)
+            text = f"{text.rstrip()}\n\n{added}"
         if not self.has_noticed and (notice := self.provider.notice()):
             self.has_noticed = True
             yield Notice(notice)
-        thinking.messages.append(reply)
-        yield TurnEnded(TurnStatus.COMPLETED, reply.text, thinking.usage)
+        thinking.messages.append(reply if text == reply.text else AssistantMessage(text))
+        yield TurnEnded(TurnStatus.COMPLETED, text, thinking.usage)
 
-    def _close(self, thinking: Thinking) -> Iterator[AgentEvent]:
-        """The way out when the steps are used up: one call without tools, reported as incomplete."""
-        yield Notice(f"This turn used all of its {self._settings.steps_per_turn} model calls.")
-        outcome = yield from self._ask(thinking, with_tools=False)
-        if isinstance(outcome, Failed) and outcome.kind is FailureKind.CANCELLED:
-            yield _failed(outcome, thinking.usage)
-            return
-        text = outcome.text if isinstance(outcome, AssistantMessage) else outcome.message
-        ending = text or f"Stopped after {self._settings.steps_per_turn} model calls without an answer."
-        yield TurnEnded(TurnStatus.FAILED, ending, thinking.usage, "steps_used_up")
+    def _correction(self, thinking: Thinking, text: str) -> str | None:
+        """What the record adds to the final words."""
+        before = (message for message in thinking.messages if isinstance(message, ToolMessage))
+        has_acted = any(not self._registry.reads_only(message.name) for message in before)
+        plan = plan_of([AssistantMessage("", tuple(one.call for one in thinking.outcomes))])
+        return correction(text, thinking.outcomes, plan, has_acted=has_acted)
 
-    def _act(self, thinking: Thinking, calls: tuple[ToolCall, ...]) -> Iterator[AgentEvent]:
-        """Run the calls in order; neighbours that only read run side by side, results stay in order."""
-        yield PhaseChanged(Phase.ACT)
-        for reads_only, neighbours in groupby(calls, lambda call: self._registry.reads_only(call.name)):
-            batch = list(neighbours)
-            if reads_only and len(batch) > 1:
-                for call in batch:
-                    yield ToolCalled(call)
-                for result in self._side_by_side(batch, thinking.context):
-                    thinking.messages.append(result)
-                    yield ToolReplied(result)
-                continue
-            for call in batch:
-                yield ToolCalled(call)
-                result = self._invoke(call, thinking.context)
-                thinking.messages.append(result)
-                yield ToolReplied(result)
+    def _stop(self, thinking: Thinking, limit: Over) -> Iterator[AgentEvent]:
+        """The way out where no question may be asked any more: what was done and what is left."""
+        yield PhaseChanged(Phase.SYNTHESIZE, limit.code)
+        plan = plan_of(thinking.messages)
+        text = summed_up(limit.words, thinking.outcomes, plan, thinking.said)
+        yield TurnEnded(TurnStatus.FAILED, text, thinking.usage, limit.code)
 
-    def _side_by_side(self, calls: list[ToolCall], context: ToolContext) -> Iterator[ToolMessage]:
-        group = TaskGroup(f"tools of {context.turn.id}")
-        results: list[ToolMessage | None] = [None] * len(calls)
-
-        def start(index: int, call: ToolCall) -> Task:
-            def work() -> None:
-                results[index] = self._invoke(call, context)
-
-            return group.start(work, name=call.name)
-
-        tasks = [start(index, call) for index, call in enumerate(calls)]
-        try:
-            for index, task in enumerate(tasks):
-                task.join(context.turn.deadline.remaining_s())
-                context.turn.cancel.check()
-                yield results[index] or _too_late(calls[index])
-        finally:
-            group.stop(timeout_s=5.0)
+    def _fail(self, thinking: Thinking, failed: Failed) -> Iterator[AgentEvent]:
+        """The way out where a question was not answered."""
+        if failed.kind is FailureKind.CANCELLED:
+            yield TurnEnded(TurnStatus.CANCELLED, "Stopped.", thinking.usage, "cancelled")
+        elif failed.kind is FailureKind.BUDGET:
+            yield from self._stop(thinking, Over("budget_used_up", failed.message))
+        elif thinking.outcomes and thinking.context.turn.deadline.is_over():
+            yield from self._stop(thinking, Over(failed.kind.value, failed.message))
+        else:
+            yield TurnEnded(TurnStatus.FAILED, failed.message, thinking.usage, failed.kind.value)
 
 
-def _has_pictures(messages: list[ChatMessage]) -> bool:
+def _last_words(messages: Sequence[ChatMessage]) -> str:
+    said = next((message for message in reversed(messages) if isinstance(message, UserMessage)), None)
+    return said.text if said is not None else ""
+
+
+def _has_pictures(messages: Sequence[ChatMessage]) -> bool:
     """Whether pictures came with what a person said last."""
     said = next((message for message in reversed(messages) if isinstance(message, UserMessage)), None)
     return said is not None and bool(said.images)
-
-
-def _too_late(call: ToolCall) -> ToolMessage:
-    return ToolMessage(call.id, call.name, f"{call.name} did not come to an end in time.", is_error=True)
-
-
-def _failed(failure: Failed, usage: Usage) -> TurnEnded:
-    if failure.kind is FailureKind.CANCELLED:
-        return TurnEnded(TurnStatus.CANCELLED, "Stopped.", usage, "cancelled")
-    return TurnEnded(TurnStatus.FAILED, failure.message, usage, failure.kind.value)
-
-
-def _repeated_failure(messages: list[ChatMessage]) -> str | None:
-    """Words for the person when the last steps were the same calls failing again and again; else None."""
-    asked = list(islice(_failed_steps(messages), SAME_FAILURE_LIMIT))
-    if len(asked) < SAME_FAILURE_LIMIT or any(calls != asked[0] for calls in asked):
-        return None
-    name, said = asked[0][-1][0], messages[-1].text
-    return f"Stopped: {name} failed {SAME_FAILURE_LIMIT} times in the same way. It said: {said}"
-
-
-def _failed_steps(messages: list[ChatMessage]) -> Iterator[list[tuple[str, object, str | None]]]:
-    """What each step asked for, latest first, as far back as every call failed; never past a turn."""
-    for message in reversed(messages):
-        if isinstance(message, AssistantMessage) and message.tool_calls:
-            yield [(call.name, call.arguments, call.broken) for call in message.tool_calls]
-        elif not isinstance(message, ToolMessage) or not message.is_error:
-            return

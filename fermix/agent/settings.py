@@ -26,7 +26,16 @@ class AgentSettings:
         100, "Model calls one turn may make before it is told to come to an end.", unit="calls", minimum=1
     )
     history_messages: int = setting(
-        200, "About how many messages of a conversation a model is shown.", unit="messages", minimum=2
+        1000,
+        "About how many messages of a conversation a model is shown; older ones are summed up.",
+        unit="messages",
+        minimum=2,
+    )
+    compaction_threshold: float = setting(
+        0.85,
+        "Share of the model's window from which on the older part of a conversation is summed up.",
+        minimum=0.2,
+        maximum=0.95,
     )
     tool_result_limit_bytes: int = setting(
         65_536,
@@ -35,3 +44,39 @@ class AgentSettings:
         minimum=1024,
     )
     instructions: str = setting("", "Text added to the instructions every model is given.")
+
+
+@section("budget")
+@dataclass(frozen=True)
+class BudgetSettings:
+    """[budget] section: checked before every call to a model; 0 is no limit."""
+
+    turn_tokens: int = setting(
+        0, "Tokens one turn may take, read and written; 0 is no limit.", unit="tokens", minimum=0
+    )
+    turn_usd: float = setting(0.0, "What one turn may cost; 0 is no limit.", unit="USD", minimum=0)
+    conversation_day_tokens: int = setting(
+        0, "Tokens one conversation may take in a day; 0 is no limit.", unit="tokens", minimum=0
+    )
+    conversation_day_usd: float = setting(
+        0.0, "What one conversation may cost in a day; 0 is no limit.", unit="USD", minimum=0
+    )
+    provider_day_tokens: int = setting(
+        0,
+        "Tokens one provider may take in a day, before the next in the chain is asked; 0 is no limit.",
+        unit="tokens",
+        minimum=0,
+    )
+    provider_day_usd: float = setting(
+        0.0,
+        "What one provider may cost in a day, before the next in the chain is asked; 0 is no limit.",
+        unit="USD",
+        minimum=0,
+    )
+
+    @property
+    def counts(self) -> bool:
+        """Whether any limit must be reckoned with before a question."""
+        return any(
+            (self.turn_tokens, self.turn_usd, self.conversation_day_tokens, self.conversation_day_usd)
+        )

@@ -6,7 +6,10 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from fermix.agent.classify import Choice
+from fermix.agent.detector import Detector
 from fermix.agent.events import AgentEvent
+from fermix.agent.outcome import Outcome
 from fermix.agent.prompt import fit
 from fermix.capabilities.context import ToolContext
 from fermix.conversations.summaries import Summary
@@ -52,6 +55,13 @@ class Thinking:
     """How often in this turn a provider called the question too long."""
     steps: int = 0
     """Questions a model was asked in this turn."""
+    outcomes: list[Outcome] = field(default_factory=list)
+    """What came of this turn's tool calls, whatever becomes of the messages."""
+    detector: Detector = field(default_factory=Detector)
+    choice: Choice | None = None
+    """What the message asks for; None until it was looked at."""
+    said: str = ""
+    """The model's last words before an answer."""
 
 
 class Keeper(Protocol):

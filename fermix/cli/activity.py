@@ -7,7 +7,16 @@ from typing import Any
 from fermix.cli.terminal import one_line
 from fermix.ipc.client import Event
 
-_PHASES = {"think": "thinking", "act": "working"}
+_PHASES = {
+    "perceive": "reading",
+    "classify": "reading",
+    "reason": "thinking",
+    "plan": "planning",
+    "act": "working",
+    "verify": "checking",
+    "synthesize": "summing up",
+    "think": "thinking",
+}
 
 
 def tool_line(event: Event, width: int) -> str | None:

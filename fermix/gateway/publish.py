@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from fermix.agent.events import (
     AgentEvent,
+    Corrected,
     Notice,
     PhaseChanged,
+    Planned,
     ReasoningDelta,
     Replied,
     TextDelta,
@@ -15,6 +17,7 @@ from fermix.agent.events import (
     ToolReplied,
     TurnEnded,
 )
+from fermix.agent.plan import Plan, plan_of
 from fermix.clock import Clock
 from fermix.conversations import StoredMessage
 from fermix.gateway.watch import TurnLog
@@ -31,8 +34,12 @@ def publish(log: TurnLog, event: AgentEvent) -> None:
             log.publish("text_delta", text=text)
         case ReasoningDelta(text):
             log.publish("reasoning_delta", text=text)
-        case PhaseChanged(phase):
-            log.publish("phase_change", phase=phase.value)
+        case PhaseChanged(phase, decision):
+            log.publish("phase_change", phase=phase.value, decision=decision)
+        case Planned(plan):
+            publish_plan(log, plan)
+        case Corrected(text):
+            log.publish("correction", text=text)
         case Replied(reply):
             for call in reply.tool_calls:
                 log.publish("tool_call_start", call_id=call.id, name=call.name)
@@ -61,7 +68,13 @@ class ProgressLine:
             self._log.publish("progress", text=line.rpartition("\n")[2][-PROGRESS_LENGTH:])
 
 
-def publish_steps(log: TurnLog, steps: Iterable[StoredMessage]) -> None:
+def publish_plan(log: TurnLog, plan: Plan) -> None:
+    """Add the list of steps as it is now."""
+    steps = [{"text": step, "is_done": index < plan.done} for index, step in enumerate(plan.steps)]
+    log.publish("plan", steps=steps)
+
+
+def publish_steps(log: TurnLog, steps: Sequence[StoredMessage]) -> None:
     """Add the whole of each durable step, for watchers that follow a turn into its next life."""
     for step in steps:
         message = step.message
@@ -73,6 +86,8 @@ def publish_steps(log: TurnLog, steps: Iterable[StoredMessage]) -> None:
                 _publish_call(log, call)
         elif isinstance(message, ToolMessage):
             _publish_result(log, message)
+    if (plan := plan_of([step.message for step in steps])) is not None:
+        publish_plan(log, plan)
 
 
 def done(

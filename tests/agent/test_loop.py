@@ -23,6 +23,8 @@ from fermix.tasks import Cancel, sleep
 from fermix.trust import GUEST_ATTENDED, OPERATOR_ATTENDED, Policy
 from tests.fakes import FakeModel, call, tool_context, turn_facts
 
+ENDED_OTHERWISE = (FailureKind.CANCELLED, FailureKind.BUDGET)
+
 
 class Desk:
     """An agent, its tools and what they did."""
@@ -150,45 +152,19 @@ def test_acting_call_between_reading_ones_waits_and_is_waited_for() -> None:
     assert desk.ran == ["a", "b", "c"]
 
 
-def test_step_limit_closes_with_a_call_without_tools_and_says_so() -> None:
+def test_step_limit_ends_with_what_was_done_and_asks_nothing_more() -> None:
     steps = iter(range(9))
     desk = Desk(
-        lambda request: call("do", word=str(next(steps))) if request.tools else "that is how far I got",
-        settings=AgentSettings(steps_per_turn=3),
+        lambda request: call("do", word=str(next(steps))), settings=AgentSettings(steps_per_turn=3)
     )
-
-    events = desk.run()
-
-    assert desk.ran == ["0", "1", "2"]
-    assert [bool(request.tools) for request in desk.model.requests] == [True, True, True, False]
-    assert "all of its 3 model calls" in of_kind(events, Notice)[0].text
-    assert (events[-1].status, events[-1].text) == (TurnStatus.FAILED, "that is how far I got")
-    assert events[-1].error_code == "steps_used_up"
-
-
-def test_stop_during_the_closing_call_is_a_stop() -> None:
-    desk = Desk(settings=AgentSettings(steps_per_turn=1))
-
-    def answer(request):
-        if not request.tools:
-            desk.cancel.set("by /stop")
-        return call("do", word="a")
-
-    desk.model.script = [answer]
-
-    assert desk.run()[-1].status is TurnStatus.CANCELLED
-
-
-def test_tool_asked_for_in_the_closing_call_is_not_run() -> None:
-    desk = Desk(call("do", word="a"), settings=AgentSettings(steps_per_turn=2))
 
     ended = desk.run()[-1]
 
-    assert desk.ran == ["a", "a"]
-    assert (ended.status, ended.text) == (
-        TurnStatus.FAILED,
-        "Stopped after 2 model calls without an answer.",
-    )
+    assert desk.ran == ["0", "1", "2"]
+    assert len(desk.model.requests) == 3
+    assert (ended.status, ended.error_code) == (TurnStatus.FAILED, "steps_used_up")
+    assert "all of its 3 model calls" in ended.text
+    assert "`do` 2: done" in ended.text and "Left to do" in ended.text
 
 
 @pytest.mark.parametrize("said", ["", "  \n"])
@@ -199,7 +175,7 @@ def test_empty_answer_is_answered_for(said: str) -> None:
     assert events[-1].text in [event.text for event in of_kind(events, TextDelta)]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in FailureKind if kind is not FailureKind.CANCELLED])
+@pytest.mark.parametrize("kind", [kind for kind in FailureKind if kind not in ENDED_OTHERWISE])
 def test_failure_of_the_model_ends_the_turn_with_its_words_and_code(kind: FailureKind) -> None:
     ended = Desk(Failed(kind, "The key is wrong.", retryable=False)).run()[-1]
 
