@@ -13,10 +13,10 @@ import msgspec
 
 from fermix.messages import AssistantMessage, NativeReply, Usage
 from fermix.providers.apis import failures
+from fermix.providers.apis.details import Details
 from fermix.providers.apis.sse import SseEvent, SseParser
 from fermix.providers.apis.tool_calls import ToolCallAssembler
 from fermix.providers.apis.wire import (
-    TEXT_LIMIT_CHARS,
     add_text,
     broken_off,
     micro_usd,
@@ -25,9 +25,6 @@ from fermix.providers.apis.wire import (
     unreadable,
 )
 from fermix.providers.port import Done, Failed, FailureKind, ReasoningDelta, StreamEvent, TextDelta
-
-DETAILS_LIMIT = 1000
-"""Pieces of native thinking that are kept."""
 
 
 class _Function(msgspec.Struct):
@@ -97,7 +94,7 @@ class OpenAiStream:
         self._provider = provider
         self._names = names
         self._origin = origin
-        self._details: list[dict[str, Any]] = []
+        self._details = Details()
         self._events = SseParser()
         # Not lists of pieces: a server that sends letters would make them forty times the text.
         self._text = StringIO()
@@ -133,7 +130,8 @@ class OpenAiStream:
             return failures.from_event("", provider=self._provider)
         was_cut = self._finish_reason == "length"
         calls = self._calls.calls(was_cut=was_cut, names=self._names)
-        native = NativeReply(self._origin, self._details) if self._details else None
+        details = self._details.whole()
+        native = NativeReply(self._origin, details) if details else None
         reply = AssistantMessage(self._text.getvalue(), calls, self._reasoning.getvalue(), native)
         return Done(reply, self.usage or Usage(), stop_reason(was_cut=was_cut, has_calls=bool(calls)))
 
@@ -169,7 +167,7 @@ class OpenAiStream:
                 add_text(self._reasoning, thinking)
                 deltas.append(ReasoningDelta(thinking))
             for detail in delta.reasoning_details or ():
-                self._detail(detail)
+                self._details.add(detail)
             text = said or delta.refusal
             if text:
                 add_text(self._text, text)
@@ -178,20 +176,6 @@ class OpenAiStream:
                 self._tool_call(call)
         if choice.finish_reason:
             self._finish_reason = choice.finish_reason
-
-    def _detail(self, detail: dict[str, Any]) -> None:
-        """Join a piece of thinking to the one it goes on; the provider wants them back whole."""
-        last = self._details[-1] if self._details else None
-        if last is None or any(last.get(key) != detail.get(key) for key in ("type", "index")):
-            if len(self._details) < DETAILS_LIMIT:
-                self._details.append(detail)
-            return
-        for key, value in detail.items():
-            is_piece = key in ("text", "summary", "data") and isinstance(value, str)
-            before = last.get(key)
-            joined = f"{before}{value}" if is_piece and isinstance(before, str) else value
-            if value is not None and len(str(joined)) <= TEXT_LIMIT_CHARS:
-                last[key] = joined
 
     def _tool_call(self, call: _ToolCall) -> None:
         function = call.function or _Function()
