@@ -13,6 +13,7 @@ from fermix.errors import (
     ConnectionLost,
     DeadlineExceeded,
     FermixError,
+    IssuerBusy,
     NetworkError,
     ProviderError,
     ResponseTooLarge,
@@ -65,11 +66,11 @@ class HttpProvider:
 
         `effort` is asked for where a question names none itself; None leaves it to the vendor.
         """
+        self._route = route
         self.name = route.provider
         self.model = route.model
         self.limits = route.limits
         self.price = route.price
-        self._route = route
         self._api = api
         self._door = door
         self._key = key
@@ -94,6 +95,12 @@ class HttpProvider:
             yield from self._answer(request, deadline)
         except FermixError as error:
             yield failed_from(error, self.name, is_over=deadline.is_over())
+
+    def take(self, route: Route) -> None:
+        """Ask by this route from the next question on: more is known of the same model."""
+        self._route = route
+        self.limits = route.limits
+        self.price = route.price
 
     def notice(self) -> str | None:
         return None
@@ -237,7 +244,7 @@ def failed_from(error: FermixError, name: str, *, is_over: bool) -> Failed:
             return Failed(FailureKind.CANCELLED, error.message, retryable=False)
         case DeadlineExceeded():
             return Failed(FailureKind.TIMEOUT, message, retryable=not is_over)
-        case Unreachable():
+        case Unreachable() | IssuerBusy():
             return Failed(FailureKind.PROVIDER_UNAVAILABLE, message, retryable=True)
         case ConnectionLost():
             return Failed(FailureKind.TRANSPORT, message, retryable=True)

@@ -7,6 +7,7 @@ A script is a JSON list of steps, or an object:
      "default": STEP,                        when neither steps nor rules have an answer
      "ollama": {"model": ["tools", …]},      also answer as an Ollama with these models
      "models": ["name", …],                  list these; any other is unknown (left out: all are known)
+     "facts": {"name": {…}},                 what a list or Ollama's show says of it beside its name
      "is_listing": false,                    do not list models at all
      "keys": ["key", …]}                     answer these keys only
 
@@ -79,6 +80,7 @@ class Script(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     default: Step | None = None
     ollama: dict[str, list[str]] | None = None
     models: list[str] | None = None
+    facts: dict[str, dict[str, Any]] = {}
     is_listing: bool = True
     keys: list[str] | None = None
 

@@ -139,12 +139,15 @@ class ModelServer:
             return {}
         if what.startswith("GET ") and what.endswith("/models") and self.script.is_listing:
             names = self.script.models if self.script.models is not None else ollama or ["scripted"]
-            return {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}
+            facts = self.script.facts
+            data = [{"id": name, "object": "model", **facts.get(name, {})} for name in names]
+            return {"object": "list", "data": data}
         if ollama is not None and what == "GET /api/tags":
             return {"models": [{"name": name, "model": name, "size": 1_000_000} for name in ollama]}
         if ollama is not None and what == "POST /api/show":
             asked = msgspec.json.decode(body)
-            return {"capabilities": ollama.get(asked.get("model") or asked.get("name"), [])}
+            name = asked.get("model") or asked.get("name")
+            return {"capabilities": ollama.get(name, []), **self.script.facts.get(name, {})}
         return None
 
     def _complete(self, connection: socket.socket, path: str, wire: str, head: str, body: bytes) -> bool:

@@ -11,6 +11,7 @@ SPEC = VendorSpec(
     # Source: https://docs.ollama.com/api/introduction, read 2026-12-01
     base_url="http://127.0.0.1:11434",
     list_path="/api/tags",
+    shows_path="/api/show",
     # Its own default of 4,096 tokens is less than instructions, tools and a page of text need.
     # Source: https://docs.ollama.com/context-length, read 2026-12-01
     window_tokens=16_384,

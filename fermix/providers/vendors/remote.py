@@ -11,8 +11,10 @@ from fermix.net.door import OwnerDoor
 from fermix.providers.apis.wire import Quirks, Route, WireApi
 from fermix.providers.client import HttpProvider
 from fermix.providers.known_models import facts_of
+from fermix.providers.learned import Learned
 from fermix.providers.port import Provider
 from fermix.providers.settings import NamedProviderSettings
+from fermix.providers.vendors.learning import SAFE_WINDOW_TOKENS, LearningProvider, ListReader
 from fermix.providers.vendors.spec import VendorSpec
 from fermix.providers.vendors.vendor import Parts, Vendor
 from fermix.secret import Secret
@@ -24,6 +26,13 @@ _NEWER_FIELD_HOSTS = frozenset({"api.openai.com"})
 
 Source: https://platform.openai.com/docs/api-reference/chat/create (`max_tokens` is deprecated).
 """
+
+
+_UNKNOWN = """\
+Nothing is known of the model {model!r} of {name}: it is taken to read {window:,} tokens and to see no \
+pictures. To say what it can do:
+    fermix config set providers.{name}.window_tokens TOKENS
+    fermix config set providers.{name}.sees_images true"""
 
 
 def remote(spec: VendorSpec) -> Vendor:
@@ -45,9 +54,19 @@ def remote(spec: VendorSpec) -> Vendor:
         def key() -> Secret | None:
             return parts.secret(settings.api_key) if settings.api_key else None
 
-        return HttpProvider(
-            route_of(spec, name, model, settings, host=door.address.host),
-            wire_of(spec),
+        def route(learned: Learned) -> Route:
+            return route_of(spec, name, model, settings, host=door.address.host, learned=learned)
+
+        def unknown(learned: Learned) -> str | None:
+            is_told = spec.base_url is None or spec.window_tokens or settings.window_tokens
+            if is_told or learned.added_to(facts_of(spec.name, model)).limits.window_tokens:
+                return None
+            return _UNKNOWN.format(name=name, model=model, window=SAFE_WINDOW_TOKENS)
+
+        wire = wire_of(spec)
+        http = HttpProvider(
+            route(Learned()),
+            wire,
             door,
             key=key,
             idle_timeout_s=settings.idle_timeout_s,
@@ -55,6 +74,8 @@ def remote(spec: VendorSpec) -> Vendor:
             clock=parts.clock,
             effort=settings.effort or None,
         )
+        reader = ListReader(door, lambda: wire.headers(key()), spec, model)
+        return LearningProvider(http, route, reader, unknown=unknown, base_url=base, parts=parts)
 
     return make
 
@@ -76,15 +97,21 @@ def wire_of(spec: VendorSpec) -> WireApi:
 
 
 def route_of(
-    spec: VendorSpec, name: str, model: str, settings: NamedProviderSettings, *, host: str
+    spec: VendorSpec,
+    name: str,
+    model: str,
+    settings: NamedProviderSettings,
+    *,
+    host: str,
+    learned: Learned | None = None,
 ) -> Route:
     """What is known of the model, as far as the owner does not say otherwise."""
-    facts = facts_of(spec.name, model)
+    facts = (learned or Learned()).added_to(facts_of(spec.name, model))
     limits = replace(
         facts.limits,
-        takes_tools=settings.takes_tools,
+        takes_tools=settings.takes_tools and facts.limits.takes_tools,
         max_output_tokens=settings.max_output_tokens or facts.limits.max_output_tokens,
-        window_tokens=settings.window_tokens or facts.limits.window_tokens or spec.window_tokens,
+        window_tokens=settings.window_tokens or _window(spec, facts.limits.window_tokens),
         sees_images=facts.limits.sees_images if settings.sees_images is None else settings.sees_images,
     )
     if settings.effort and settings.effort not in limits.efforts:
@@ -96,6 +123,13 @@ def route_of(
         limits=limits,
         price=facts.price,
     )
+
+
+def _window(spec: VendorSpec, known: int | None) -> int:
+    """Where the wire lets us choose never more than the usual: a window takes memory, asked for or not."""
+    if spec.window_tokens is not None:
+        return min(spec.window_tokens, known or spec.window_tokens)
+    return known or SAFE_WINDOW_TOKENS
 
 
 def _quirks(spec: VendorSpec, model: str, settings: NamedProviderSettings, host: str) -> Quirks:

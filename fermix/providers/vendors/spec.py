@@ -21,6 +21,9 @@ class VendorSpec:
     quirks_of: Callable[[str, Quirks], Quirks] | None = None
     """What one model needs beside that; None where all are alike."""
     list_path: str = "/models"
+    """Where the server says which models it has."""
+    shows_path: str | None = None
+    """Where it tells of one model that is named in a POST; None reads that from the list."""
     window_tokens: int | None = None
     """Asked for where the wire lets us choose and nothing else says; None elsewhere."""
     trim: str = ""
