@@ -4,6 +4,7 @@ Each stream ends exactly once. Recordings follow the vendors' documentation, see
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -273,7 +274,7 @@ def test_native_thinking_goes_back_unchanged_to_who_said_it_and_to_no_other(api:
 )
 def test_a_reply_with_thinking_is_part_of_the_next_question_as_it_was_said(api: str, cassette: str) -> None:
     tape = json.loads((CASSETTES / api / f"{cassette}.json").read_text())
-    events, _ = asked(api, *tape["answers"], of=request())
+    events, _ = asked(api, *tape["answers"], of=request(UserMessage("a")))
     done = events[-1]
     assert isinstance(done, Done)
     results = [ToolMessage(call.id, call.name, "ok") for call in done.reply.tool_calls]
@@ -354,3 +355,53 @@ def test_ids_of_calls_are_short_where_a_vendor_wants_them_so() -> None:
 
     ids = [body["messages"][2]["tool_calls"][0]["id"], body["messages"][3]["tool_call_id"]]
     assert ids[0] == ids[1] and len(ids[0]) == 9 and ids[0].isalnum()
+
+
+@pytest.mark.parametrize("change", ["nothing", "a summary", "a shortened result", "other instructions"])
+def test_thinking_goes_back_only_where_all_before_it_is_as_it_was(change: str) -> None:
+    api = "anthropic_messages"
+    tape = json.loads((CASSETTES / api / "reasoning.json").read_text())
+    call = ToolCall("c1", "file_read", {})
+    history = (UserMessage("a"), AssistantMessage("", (call,)), ToolMessage("c1", "file_read", "long"))
+    events, _ = asked(api, *tape["answers"], of=request(*history))
+    done = events[-1]
+    assert isinstance(done, Done)
+    answered = (done.reply, *(ToolMessage(call.id, call.name, "ok") for call in done.reply.tool_calls))
+    then = {
+        "a summary": (UserMessage("what was said"), *answered),
+        "a shortened result": (*history[:2], ToolMessage("c1", "file_read", "l..."), *answered),
+    }.get(change, (*history, *answered))
+    of = request(*then, UserMessage("b"))
+    if change == "other instructions":
+        of = replace(of, system="new")
+
+    _, bodies = asked(api, {"say": "ok"}, of=of)
+
+    sent = json.dumps(bodies[0]["messages"])
+    assert ("signature" in sent) is (change == "nothing")
+    assert done.reply.text in sent and all(call.id in sent for call in done.reply.tool_calls)
+
+
+def test_blocks_that_share_a_number_are_told_apart() -> None:
+    blocks = [
+        event
+        for text in ("one ", "two")
+        for event in (
+            {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}},
+        )
+    ]
+    end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
+    body = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in [*blocks, end])
+    decoder = wire_of("anthropic_messages").decoder(request(), Route(provider="vendor", model="m"))
+
+    events = decoder.feed(body)
+    done = decoder.end()
+
+    assert isinstance(done, Done)
+    assert text_of(list(events)) == done.reply.text == "one two"
+
+
+def test_an_ollama_is_to_refuse_what_does_not_fit_instead_of_dropping_it() -> None:
+    _, bodies = asked("ollama_chat", {"say": "ok"}, of=request())
+    assert bodies[0]["truncate"] is False and bodies[0]["shift"] is False

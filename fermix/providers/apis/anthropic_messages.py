@@ -4,13 +4,15 @@ Source: https://platform.claude.com/docs/en/api/messages (fields, `max_tokens` i
 not be blank, results of tools begin the user message behind their calls);
 https://platform.claude.com/docs/en/build-with-claude/prompt-caching (at most four `cache_control` marks);
 https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking and /effort (`thinking`,
-`output_config.effort`); read 2026-12-01.
+`output_config.effort`); https://platform.claude.com/docs/en/build-with-claude/preserved-thinking (a
+thinking block is refused once anything before it has changed); read 2026-12-01.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -45,6 +47,7 @@ class AnthropicMessages:
 
     def encode(self, request: ModelRequest, route: Route) -> bytes:
         names = wire_names([tool.name for tool in request.tools])
+        tools = _tools(request, names)
         body: dict[str, Any] = {
             "model": route.model,
             "max_tokens": longest_answer(request, route) or USUAL_OUTPUT_TOKENS,
@@ -53,26 +56,30 @@ class AnthropicMessages:
         if request.effort in route.limits.efforts:
             body["thinking"] = {"type": "adaptive"}
             body["output_config"] = {"effort": request.effort}
-        if request.tools:
-            body["tools"] = [
-                {
-                    "name": names[tool.name],
-                    "description": tool.description,
-                    "input_schema": tool.parameters,
-                }
-                for tool in request.tools
-            ]
-            body["tools"][-1] |= _MARK
+        if tools:
+            body["tools"] = [*tools[:-1], tools[-1] | _MARK]
         if request.system:
             body["system"] = [{"type": "text", "text": request.system, **_MARK}]
-        body["messages"] = _messages(request, route, names)
+        has_native = any(
+            isinstance(each, AssistantMessage) and each.native is not None for each in request.messages
+        )
+        told = _told(request, tools) if has_native else None
+        body["messages"] = messages = _messages(request, route, names, told)
+        if messages and messages[-1]["role"] == "user":
+            last = messages[-1]["content"]
+            last[-1] = last[-1] | _MARK
         return msgspec.json.encode(body)
 
     def decoder(self, request: ModelRequest, route: Route) -> StreamDecoder:
         names = wire_names([tool.name for tool in request.tools])
-        return AnthropicStream(
-            route.provider, {wire: name for name, wire in names.items()}, origin_of(route)
-        )
+
+        def asked() -> str:
+            told = _told(request, _tools(request, names))
+            _messages(request, route, names, told)
+            return _mark(told)
+
+        ours = {wire: name for name, wire in names.items()}
+        return AnthropicStream(route.provider, ours, origin_of(route), asked)
 
     def failure(
         self, status: int, headers: Mapping[str, str], body: bytes, *, route: Route, now_ms: int
@@ -88,26 +95,53 @@ def origin_of(route: Route) -> str:
     return f"anthropic_messages:{route.provider}"
 
 
-def _messages(request: ModelRequest, route: Route, names: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The history as turns that alternate, the last block marked as the end of what may be cached."""
+class _Hash(Protocol):
+    def update(self, data: bytes, /) -> None: ...
+
+    def hexdigest(self) -> str: ...
+
+
+def _told(request: ModelRequest, tools: list[dict[str, Any]]) -> _Hash:
+    """Of what stands before the messages; `_messages` goes on with it."""
+    return hashlib.sha256(msgspec.json.encode([request.system, tools]))
+
+
+def _mark(told: _Hash) -> str:
+    return told.hexdigest()[:32]
+
+
+def _tools(request: ModelRequest, names: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [
+        {"name": names[tool.name], "description": tool.description, "input_schema": tool.parameters}
+        for tool in request.tools
+    ]
+
+
+def _messages(
+    request: ModelRequest, route: Route, names: Mapping[str, str], told: _Hash | None
+) -> list[dict[str, Any]]:
+    """The history as turns that alternate.
+
+    Thinking goes back only where `told` shows that all before it is as it was; summaries, shortened
+    results and new instructions change that. None when there is no thinking to send back.
+    """
     messages: list[dict[str, Any]] = []
     for message in paired(request.messages, origin=origin_of(route)):
         role = "assistant" if isinstance(message, AssistantMessage) else "user"
-        blocks = _blocks(message, request, route, names)
+        blocks = _blocks(message, request, route, names, told)
         if not blocks:
             continue
+        if told is not None:
+            told.update(msgspec.json.encode([role, blocks]))
         if messages and messages[-1]["role"] == role:
             messages[-1]["content"] += blocks
         else:
             messages.append({"role": role, "content": blocks})
-    if messages and messages[-1]["role"] == "user":
-        last = messages[-1]["content"]
-        last[-1] = {**last[-1], **_MARK}
     return messages
 
 
 def _blocks(
-    message: ChatMessage, request: ModelRequest, route: Route, names: Mapping[str, str]
+    message: ChatMessage, request: ModelRequest, route: Route, names: Mapping[str, str], told: _Hash | None
 ) -> list[dict[str, Any]]:
     if isinstance(message, UserMessage):
         shown = pictures(message, request.images, sees=route.limits.sees_images)
@@ -122,8 +156,9 @@ def _blocks(
     if isinstance(message, ToolMessage):
         result = {"type": "tool_result", "tool_use_id": message.call_id, "content": message.text}
         return [{**result, "is_error": True} if message.is_error else result]
-    if message.native is not None:
-        return list(message.native.items)
+    native = message.native
+    if native is not None and (told is None or native.asked in ("", _mark(told))):
+        return list(native.items)
     calls = [
         {
             "type": "tool_use",

@@ -6,6 +6,7 @@ Source: https://platform.claude.com/docs/en/build-with-claude/streaming (events,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
@@ -86,7 +87,7 @@ class _Open:
 
     type: str
     text: StringIO = field(default_factory=StringIO)
-    signature: str = ""
+    signature: StringIO = field(default_factory=StringIO)
     data: str = ""
     id: str = ""
 
@@ -94,15 +95,17 @@ class _Open:
 class AnthropicStream:
     """One answer; see `StreamDecoder`."""
 
-    def __init__(self, provider: str, names: dict[str, str], origin: str) -> None:
-        """`names` maps tool names on the wire to ours; `origin` marks what is sent back natively."""
+    def __init__(self, provider: str, names: dict[str, str], origin: str, asked: Callable[[], str]) -> None:
+        """`names` maps tool names on the wire to ours; `origin` and `asked` are marks of `NativeReply`."""
         self.is_over = False
         self.cost_micro_usd: int | None = None
         self._provider = provider
         self._names = names
         self._origin = origin
+        self._asked = asked
         self._events = SseParser()
-        self._blocks: dict[int, _Open] = {}
+        self._blocks: list[_Open] = []
+        self._places: dict[int, int] = {}
         self._calls = ToolCallAssembler()
         self._counted = _Usage()
         self._stop_reason: str | None = None
@@ -162,32 +165,31 @@ class AnthropicStream:
         return Done(reply, self.usage or Usage(), stop_reason(was_cut=was_cut, has_calls=bool(calls)))
 
     def _joined(self, kind: str) -> str:
-        blocks = (self._blocks[index] for index in sorted(self._blocks))
-        return "".join(block.text.getvalue() for block in blocks if block.type == kind)
+        return "".join(block.text.getvalue() for block in self._blocks if block.type == kind)
 
     def _native(self, calls: tuple[ToolCall, ...]) -> NativeReply | None:
         """All blocks in their order when there is thinking among them, which is wanted back unchanged."""
-        if not any(block.type in ("thinking", "redacted_thinking") for block in self._blocks.values()):
+        if not any(block.type in ("thinking", "redacted_thinking") for block in self._blocks):
             return None
         wire = {ours: name for name, ours in self._names.items()}
-        asked = {call.id: call for call in calls}
+        wanted = {call.id: call for call in calls}
         items: list[dict[str, Any]] = []
-        for index in sorted(self._blocks):
-            block = self._blocks[index]
+        for block in self._blocks:
             text = block.text.getvalue()
             if block.type == "thinking":
                 # Also when empty: the field is required. Source: R092 of the case list.
-                items.append({"type": "thinking", "thinking": text, "signature": block.signature})
+                items.append(
+                    {"type": "thinking", "thinking": text, "signature": block.signature.getvalue()}
+                )
             elif block.type == "redacted_thinking":
                 items.append({"type": "redacted_thinking", "data": block.data})
             elif block.type == "text" and text.strip():
                 items.append({"type": "text", "text": text})
-            elif block.type == "tool_use" and block.id in asked:
-                call = asked[block.id]
+            elif block.type == "tool_use" and block.id in wanted:
+                call = wanted.pop(block.id)
                 name = wire.get(call.name, call.name)
                 items.append({"type": "tool_use", "id": call.id, "name": name, "input": call.arguments})
-        is_whole = len([item for item in items if item["type"] == "tool_use"]) == len(calls)
-        return NativeReply(self._origin, items) if is_whole else None
+        return None if wanted else NativeReply(self._origin, items, self._asked())
 
     def _take(self, events: list[SseEvent]) -> list[StreamEvent]:
         deltas: list[StreamEvent] = []
@@ -225,21 +227,27 @@ class AnthropicStream:
                 setattr(self._counted, name, getattr(usage, name))
 
     def _begin(self, index: int, block: _Block, deltas: list[StreamEvent]) -> None:
-        if len(self._blocks) >= BLOCKS_LIMIT:
-            raise Unreadable(f"The answer has more than {BLOCKS_LIMIT} blocks.")
-        self._blocks[index] = _Open(block.type, data=block.data or "", id=block.id or "")
+        place = self._add(index, _Open(block.type, data=block.data or "", id=block.id or ""))
         if block.type == "tool_use":
             given = msgspec.json.encode(block.input).decode() if block.input else ""
-            self._calls.add(index, block.id or "", block.name or "", given)
+            self._calls.add(place, block.id or "", block.name or "", given)
         self._fill(index, _Delta("", block.text, block.thinking, block.signature), deltas)
 
+    def _add(self, index: int, block: _Open) -> int:
+        """Where the block stands; one whose index was used before is another block, not the same."""
+        if len(self._blocks) >= BLOCKS_LIMIT:
+            raise Unreadable(f"The answer has more than {BLOCKS_LIMIT} blocks.")
+        self._blocks.append(block)
+        self._places[index] = len(self._blocks) - 1
+        return self._places[index]
+
     def _fill(self, index: int, delta: _Delta, deltas: list[StreamEvent]) -> None:
-        block = self._blocks.get(index)
-        if block is None:
-            kind = (
-                "tool_use" if delta.partial_json is not None else "thinking" if delta.thinking else "text"
-            )
-            block = self._blocks[index] = _Open(kind)
+        place = self._places.get(index)
+        if place is None:
+            # A delta of a block that was never begun.
+            kind = "thinking" if delta.thinking or delta.signature else "text"
+            place = self._add(index, _Open("tool_use" if delta.partial_json is not None else kind))
+        block = self._blocks[place]
         if delta.text and block.type == "text":
             add_text(block.text, delta.text)
             deltas.append(TextDelta(delta.text))
@@ -247,6 +255,6 @@ class AnthropicStream:
             add_text(block.text, delta.thinking)
             deltas.append(ReasoningDelta(delta.thinking))
         if delta.signature:
-            block.signature = (block.signature + delta.signature)[:1_000_000]
+            add_text(block.signature, delta.signature)
         if delta.partial_json:
-            self._calls.add(index, "", "", delta.partial_json)
+            self._calls.add(place, "", "", delta.partial_json)

@@ -2,7 +2,8 @@
 
 Source: https://docs.ollama.com/api/chat (fields, `options.num_ctx`, `options.num_predict`, `think`,
 `images` as base64, `tool_name` of results); https://docs.ollama.com/context-length (without `num_ctx` the
-server takes its own window and drops the beginning); read 2026-12-01.
+server takes its own window); https://github.com/ollama/ollama/pull/17944 (`truncate`, `shift`: whether
+what does not fit is dropped instead of refused); read 2026-12-01.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ class OllamaChat:
 
     def encode(self, request: ModelRequest, route: Route) -> bytes:
         names = wire_names([tool.name for tool in request.tools])
-        body: dict[str, Any] = {"model": route.model, "stream": True}
+        # Too long a request is to be refused, so that it can be shortened with care: by itself the server
+        # drops its beginning and says nothing. Older ones do not know the fields and do so still.
+        body: dict[str, Any] = {"model": route.model, "stream": True, "truncate": False, "shift": False}
         options: dict[str, int] = {}
         if route.limits.window_tokens is not None:
             options["num_ctx"] = route.limits.window_tokens
