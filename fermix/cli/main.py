@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "ask": "fermix.cli.ask:command",
+    "auth": "fermix.cli.auth:group",
     "bug-report": "fermix.cli.bug_report:command",
     "chat": "fermix.cli.chat:command",
     "completion": "fermix.cli.completion:command",

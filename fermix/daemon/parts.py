@@ -6,8 +6,8 @@ import logging
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import TypeVar, cast
+from functools import cached_property, lru_cache, partial
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from fermix import events
 from fermix.agent import bootstrap, pictures
@@ -28,6 +28,7 @@ from fermix.daemon.blobs import Blobs
 from fermix.daemon.control import table_of
 from fermix.daemon.desk import Desk
 from fermix.daemon.folders import folder_of, root_of
+from fermix.daemon.methods.auth import AuthMethods
 from fermix.daemon.methods.daemon import DaemonMethods
 from fermix.daemon.methods.prompt import PromptMethods
 from fermix.daemon.methods.provider import ProviderMethods
@@ -60,6 +61,9 @@ from fermix.secrets import Redactor, SecretStores
 from fermix.tasks import Cancel, Child, Deadline, Service, ThreadPool
 from fermix.usage import Ledger, UsageStore
 from fermix.usage.told import UsageTeller
+
+if TYPE_CHECKING:
+    from fermix.auth.oauth.keeper import SignIns
 
 log = logging.getLogger(__name__)
 
@@ -130,6 +134,14 @@ class WorkerParts:
         self.commands = CommandHost(self.ledger, lambda: around.settings.commands, around.clock)
         return Service(self.commands.stop)
 
+    @cached_property
+    def sign_ins(self) -> SignIns:
+        """Made when somebody signs in or asks with a sign-in: most homes have a key instead."""
+        from fermix.auth.oauth.keeper import SignIns  # lazy: it is that part of the daemon most never use
+
+        around = self._around
+        return SignIns(around.home, clock=around.clock, pool=self.pool, know=around.redactor.add)
+
     @property
     def provider(self) -> Provider:
         """Who answers the next turn."""
@@ -159,6 +171,7 @@ class WorkerParts:
                 start_helper=lambda spec: Helper(spec, self.ledger),
                 local=settings.local_model,
                 clock=around.clock,
+                sign_ins=lambda: self.sign_ins,
             )
 
         def compose(settings: AgentSettings) -> Composer:
@@ -183,7 +196,12 @@ class WorkerParts:
                 read_pictures=lambda images: self._unless_slow(partial(pictures.read, images), {}),
             ),
         )
-        return Service(self.agents.present.stop)
+        return Service(self._stop_agent)
+
+    def _stop_agent(self, timeout_s: float) -> None:
+        self.agents.present.stop(timeout_s)
+        if "sign_ins" in self.__dict__:
+            self.sign_ins.stop(timeout_s)
 
     def _seed(self) -> None:
         """Give the owner the files of instructions once; without them the built-in words count."""
@@ -270,6 +288,11 @@ class WorkerParts:
             SessionMethods(self.desk),
             TokenMethods(self.tokens),
             UsageMethods(self.usage, self.desk),
+            AuthMethods(
+                sign_ins=lambda: self.sign_ins,
+                providers=lambda: around.settings.providers,
+                clock=around.clock,
+            ),
             PromptMethods(
                 agent=lambda: self.agents.present.agent, registry=self.registry, clock=around.clock
             ),

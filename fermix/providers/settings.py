@@ -17,6 +17,7 @@ VENDOR_NAMES = (
     "mistral",
     "ollama",
     "openai",
+    "openai_codex",
     "openai_compatible",
     "openrouter",
     "xai",
@@ -59,6 +60,9 @@ class NamedProviderSettings:
         None, "Its address, as in `https://host/v1`; known vendors have one already.", check=_refused_base
     )
     api_key: str | None = setting(None, "The key, kept as a secret.", is_secret=True)
+    sign_in_url: str | None = setting(
+        None, "Address of who signs one in; vendors with a sign-in have one already.", check=_refused_base
+    )
     model: str | None = setting(None, "Model to ask.")
     takes_tools: bool = setting(True, "Whether tools are offered to the model.")
     sees_images: bool | None = setting(
@@ -84,6 +88,13 @@ class NamedProviderSettings:
     timeout_s: float = setting(900.0, "Longest one answer may take.", unit="s", minimum=1)
 
 
+def vendor_of(name: str, table: NamedProviderSettings | None) -> str:
+    """The key in `build.VENDORS` for a provider of this name and table."""
+    if table is not None and table.vendor:
+        return table.vendor
+    return name if name == LOCAL or name in VENDOR_NAMES else "openai_compatible"
+
+
 @section("local_model")
 @dataclass(frozen=True)
 class LocalModelSettings:
@@ -102,6 +113,12 @@ class LocalModelSettings:
     )
     context_tokens: int = setting(
         2048, "Window of the built-in model.", unit="tokens", minimum=512, maximum=8192
+    )
+    own_context_tokens: int = setting(
+        8192,
+        "Window of a model file of yours, at most what it was made for; more takes more memory.",
+        unit="tokens",
+        minimum=512,
     )
     output_tokens: int = setting(256, "Longest answer of the built-in model.", unit="tokens", minimum=16)
     threads: int = setting(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fermix.auth.oauth.keeper import SignIns
 from fermix.clock import SystemClock
 from fermix.errors import SecretMissing
 from fermix.messages import ChatMessage, UserMessage
@@ -52,6 +53,10 @@ def secret(reference: str) -> Secret:
     raise SecretMissing(f"No secret named {reference!r}.", hint="store it")
 
 
+def no_sign_ins() -> SignIns:
+    raise AssertionError("nobody signs in here")
+
+
 @pytest.fixture
 def parts(tmp_path: Path) -> Parts:
     """What vendors need, in a home of their own; no Ollama is looked for."""
@@ -63,6 +68,7 @@ def parts(tmp_path: Path) -> Parts:
         start_helper=lambda spec: Helper(spec, ledger),
         local=LocalModelSettings(ollama_url=""),
         clock=SystemClock(),
+        sign_ins=no_sign_ins,
     )
 
 

@@ -87,7 +87,7 @@ class SignIns:
         Raises: SignInMissing, SignInEnded, SignInFailed, IssuerBusy, Cancelled, DeadlineExceeded, and as
         `all`.
         """
-        sign_in = self._present(name, issuer)
+        sign_in = self.peek(name, issuer)
         if refused is None or sign_in.access != refused:
             left_ms = None if sign_in.expires_ms is None else sign_in.expires_ms - self._clock.now_ms()
             if left_ms is None or left_ms > AHEAD_MS:
@@ -103,6 +103,25 @@ class SignIns:
                 self._rests_until_s[name] = self._clock.monotonic_s() + _SPARE_S
                 return sign_in
         return self._renewed(name, issuer, sign_in, cancel, deadline)
+
+    def peek(self, name: str, issuer: Issuer) -> SignIn:
+        """The sign-in as it is now, without a wait. Raises: SignInMissing, SignInEnded, and as `all`."""
+        sign_in = self._store.get(name)
+        hint = f"fermix auth login {name}"
+        if sign_in is None:
+            raise SignInMissing(f"Nobody is signed in to {name!r}.", hint=hint)
+        before, after = self._unsaved.get(name, (None, None))
+        if before is not None and after is not None and before.id == sign_in.id:
+            sign_in = after if sign_in.refresh == before.refresh else sign_in
+        if sign_in.issuer != issuer.origin:
+            raise SignInMissing(
+                f"The sign-in of {name!r} is from {sign_in.issuer}, and its settings name {issuer.origin}.",
+                hint=hint,
+            )
+        if sign_in.refused is not None:
+            raise SignInEnded(f"The sign-in of {name!r} has ended: {sign_in.refused}", hint=hint)
+        self._learn(sign_in)
+        return sign_in
 
     def put(self, name: str, sign_in: SignIn, issuer: Issuer) -> None:
         """Keep a new sign-in; the one it replaces is taken back at its issuer as far as that goes.
@@ -131,25 +150,6 @@ class SignIns:
         if not self._tasks.join(timeout_s):
             log.warning("A renewal of a sign-in was cut short")
         self._tasks.stop(1.0)
-
-    def _present(self, name: str, issuer: Issuer) -> SignIn:
-        """What there is now. Raises: SignInMissing, SignInEnded, and as `all`."""
-        sign_in = self._store.get(name)
-        hint = f"fermix auth login {name}"
-        if sign_in is None:
-            raise SignInMissing(f"Nobody is signed in to {name!r}.", hint=hint)
-        before, after = self._unsaved.get(name, (None, None))
-        if before is not None and after is not None and before.id == sign_in.id:
-            sign_in = after if sign_in.refresh == before.refresh else sign_in
-        if sign_in.issuer != issuer.origin:
-            raise SignInMissing(
-                f"The sign-in of {name!r} is from {sign_in.issuer}, and its settings name {issuer.origin}.",
-                hint=hint,
-            )
-        if sign_in.refused is not None:
-            raise SignInEnded(f"The sign-in of {name!r} has ended: {sign_in.refused}", hint=hint)
-        self._learn(sign_in)
-        return sign_in
 
     def _renewed(
         self, name: str, issuer: Issuer, stale: SignIn, cancel: Cancel, deadline: Deadline
@@ -189,7 +189,7 @@ class SignIns:
     def _renew(self, name: str, issuer: Issuer, stale: SignIn) -> SignIn:
         """Alone: what another process renewed meanwhile, else what the issuer gives."""
         self._save_again(name)
-        present = self._present(name, issuer)
+        present = self.peek(name, issuer)
         if (present.id, present.access) != (stale.id, stale.access):
             return present
         if not present.refresh.reveal():
@@ -216,7 +216,7 @@ class SignIns:
         if not is_kept:
             log.info("%s was signed out while its sign-in was renewed", name)
             issuer.revoke(after)
-            return self._present(name, issuer)
+            return self.peek(name, issuer)
         log.info("The sign-in of %s was renewed", name)
         return after
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -54,6 +54,10 @@ class IssuerSpec:
     """None where it offers no sign-in with a code."""
     account_of: Callable[[Mapping[str, Any]], Account] = field(default=lambda claims: Account())
     """The account in a token's claims."""
+
+    def at(self, url: str | None) -> IssuerSpec:
+        """The same issuer at another address; None leaves it where it is."""
+        return replace(self, base_url=url) if url else self
 
 
 def claims_of(token: str) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fermix.clock import Clock
 from fermix.paths import Home
@@ -12,6 +12,9 @@ from fermix.process import Helper, HelperSpec
 from fermix.providers.port import Provider
 from fermix.providers.settings import LocalModelSettings, NamedProviderSettings
 from fermix.secret import Secret
+
+if TYPE_CHECKING:
+    from fermix.auth.oauth.keeper import SignIns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +29,8 @@ class Parts:
     start_helper: Callable[[HelperSpec], Helper]
     local: LocalModelSettings
     clock: Clock
+    sign_ins: Callable[[], SignIns]
+    """Made when it is first asked for: few vendors are signed in to."""
 
 
 class Vendor(Protocol):
