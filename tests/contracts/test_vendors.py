@@ -1,16 +1,12 @@
 """Every vendor against a scripted server: made from settings, it asks, calls tools, tells troubles."""
 
-import os
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from fermix.clock import SystemClock
 from fermix.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 from fermix.net.address import parse_base
-from fermix.paths import Home
-from fermix.process import GroupLedger, Helper
 from fermix.providers.build import build, spec_of
 from fermix.providers.port import (
     Called,
@@ -24,7 +20,6 @@ from fermix.providers.port import (
 )
 from fermix.providers.settings import (
     VENDOR_NAMES,
-    LocalModelSettings,
     NamedProviderSettings,
     ProviderSettings,
 )
@@ -33,6 +28,7 @@ from fermix.secret import Secret
 from fermix.tasks import Cancel, Deadline
 from fermix.testing.model_script import Script
 from fermix.testing.model_server import ModelServer, Recorded
+from tests.providers import conftest
 
 SIGNED_IN = frozenset({"openai_codex"})
 """Has no key; tested with its sign-in."""
@@ -45,17 +41,12 @@ HISTORY = (
 )
 
 
+usual_parts = conftest.parts
+
+
 @pytest.fixture
-def parts(tmp_path: Path) -> Parts:
-    ledger = GroupLedger(tmp_path / "run.groups")
-    return Parts(
-        secret=lambda reference: Secret(f"value of {reference}"),
-        home=Home(tmp_path),
-        environment=os.environ,
-        start_helper=lambda spec: Helper(spec, ledger),
-        local=LocalModelSettings(ollama_url=""),
-        clock=SystemClock(),
-    )
+def parts(usual_parts: Parts) -> Parts:
+    return replace(usual_parts, secret=lambda reference: Secret(f"value of {reference}"))
 
 
 def ask(
