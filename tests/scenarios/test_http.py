@@ -175,8 +175,9 @@ def test_a_revoked_token_ends_its_stream_while_the_turn_goes_on() -> None:
 def test_a_process_of_a_turn_can_neither_mint_nor_list_nor_revoke_tokens() -> None:
     verbs = ("create mine", "list", "revoke phone")
     script = "; ".join(
-        f"PYTHONPATH={CHECKOUT} {sys.executable} -m fermix tokens {verb} --json" for verb in verbs
-    )
+        f"echo {verb}; PYTHONPATH={CHECKOUT} {sys.executable} -m fermix tokens {verb} --json"
+        for verb in verbs
+    )  # told apart, so that three equal answers are not folded into one
     call = {"tool_calls": [{"name": "shell", "arguments": {"script": script}}]}
     with running({"steps": [call, {"say": "done"}]}, full=True) as bot:
         with bot.connect() as connection:
