@@ -7,6 +7,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from msgspec import structs
+
 from fermix.clock import Clock, SystemClock
 from fermix.errors import (
     Cancelled,
@@ -31,6 +33,7 @@ from fermix.providers.port import (
     FailureKind,
     ModelRequest,
     ReasoningDelta,
+    Remark,
     StreamEvent,
     TextDelta,
 )
@@ -78,6 +81,7 @@ class HttpProvider:
         self._timeout_s = timeout_s
         self._clock = clock or SystemClock()
         self._effort = effort
+        self._told_of_window = False
 
     def stream(self, request: ModelRequest) -> Iterator[StreamEvent]:
         """See `Provider.stream`."""
@@ -137,7 +141,12 @@ class HttpProvider:
                 )
                 return
             decoder = self._api.decoder(request, self._route)
-            yield from self._billed(response, decoder, len(body), started_ms=started_ms, deadline=deadline)
+            sent = max(0, len(body) - self._picture_bytes(request))
+            yield from self._billed(response, decoder, sent, started_ms=started_ms, deadline=deadline)
+
+    def _picture_bytes(self, request: ModelRequest) -> int:
+        """What of a request is pictures, which are not counted by their letters."""
+        return sum(len(data) * 4 // 3 for data in request.images.values()) if self.limits.sees_images else 0
 
     def _billed(
         self,
@@ -163,17 +172,22 @@ class HttpProvider:
                 end = decoder.end()
         except FermixError as error:
             end = failed_from(error, self.name, is_over=deadline.is_over())
-        if isinstance(end, Done):
-            self._check_size(end, sent_bytes)
+        if isinstance(end, Done) and (remark := self._dropped(end, sent_bytes)):
+            yield remark
         counted = decoder.usage
         told = decoder.cost_micro_usd
-        usage = counted or Usage(sent_bytes // BYTES_PER_TOKEN, -(-said_chars // BYTES_PER_TOKEN))
+        said_tokens = -(-said_chars // BYTES_PER_TOKEN)
+        usage = counted or Usage(sent_bytes // BYTES_PER_TOKEN, said_tokens)
+        is_short = isinstance(end, Failed) and usage.output_tokens < said_tokens
+        if is_short:
+            # Some count the answer at its end only, and this one has none.
+            usage = structs.replace(usage, output_tokens=said_tokens)
         yield Called(
             ModelCall(
                 provider=self.name,
                 model=self.model,
                 usage=usage,
-                is_estimated=counted is None,
+                is_estimated=counted is None or is_short,
                 cost_micro_usd=self.price.cost(usage) if told is None and self.price else told,
                 outcome="done" if isinstance(end, Done) else end.kind.value,
                 started_ms=started_ms,
@@ -203,15 +217,18 @@ class HttpProvider:
                 return
             yield from joined(decoder.feed(data))
 
-    def _check_size(self, done: Done, sent_bytes: int) -> None:
-        """Tell the log when far fewer tokens were read than sent: the server cut the front off."""
+    def _dropped(self, done: Done, sent_bytes: int) -> Remark | None:
+        """What to tell once when far fewer tokens were read than sent: the server cut the front off."""
         counted = done.usage.input_tokens
-        if counted and sent_bytes > 8_000 and sent_bytes / 12 > counted:
-            log.warning(
-                "%s counted %d tokens in a request of %d bytes: its context is too small and it "
-                "silently dropped the beginning. Raise the server's context length.",
-                self.name, counted, sent_bytes,
-            )  # fmt: skip
+        if self._told_of_window or not counted or sent_bytes <= 8_000 or sent_bytes / 12 <= counted:
+            return None
+        self._told_of_window = True
+        message = (
+            f"{self.name} counted {counted} tokens in a request of {sent_bytes} bytes: its context is too "
+            "small and it silently dropped the beginning. Raise the server's context length."
+        )
+        log.warning("%s", message)
+        return Remark(message)
 
 
 def joined(events: Sequence[StreamEvent]) -> Iterator[StreamEvent]:

@@ -25,6 +25,7 @@ from fermix.providers.port import (
     ModelRequest,
     Price,
     ReasoningDelta,
+    Remark,
     StreamEvent,
     TextDelta,
     ToolSchema,
@@ -405,3 +406,26 @@ def test_blocks_that_share_a_number_are_told_apart() -> None:
 def test_an_ollama_is_to_refuse_what_does_not_fit_instead_of_dropping_it() -> None:
     _, bodies = asked("ollama_chat", {"say": "ok"}, of=request())
     assert bodies[0]["truncate"] is False and bodies[0]["shift"] is False
+
+
+def test_a_cut_answer_is_billed_with_the_words_that_came_where_they_were_not_counted_yet() -> None:
+    start = {"type": "message_start", "message": {"usage": {"input_tokens": 90, "output_tokens": 1}}}
+    block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    said = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "x" * 400}}
+    raw = [f"data: {json.dumps(event)}\n\n" for event in (start, block, said)]
+    events, _ = asked("anthropic_messages", {"raw": raw}, of=request())
+
+    called, failed = events[-2:]
+    assert isinstance(called, Called) and isinstance(failed, Failed)
+    assert (called.call.usage.input_tokens, called.call.usage.output_tokens) == (90, 100)
+    assert called.call.is_estimated
+
+
+def test_a_picture_counts_for_no_text_a_server_might_have_dropped() -> None:
+    message = UserMessage("what is this?", images=(Image("/w/a.png", "image/png"),))
+    of = request(message, images={"/w/a.png": b"p" * 30_000})
+    events, _ = asked(
+        "ollama_chat", {"say": "a cat", "usage": {"prompt_tokens": 800}}, of=of, sees_images=True
+    )
+
+    assert not any(isinstance(event, Remark) for event in events)

@@ -12,7 +12,7 @@ from fermix.daemon.sections import load_settings
 from fermix.errors import ProviderError, SettingInvalid
 from fermix.paths import Home
 from fermix.providers.build import build, spec_of
-from fermix.providers.port import Called, Done, Failed, FailureKind, Provider, TextDelta
+from fermix.providers.port import Called, Done, Failed, FailureKind, Provider, Remark, TextDelta
 from fermix.providers.settings import NamedProviderSettings, ProviderSettings
 from fermix.providers.vendors.remote import route_of
 from fermix.providers.vendors.vendor import Parts
@@ -119,9 +119,14 @@ def test_a_server_that_drops_the_beginning_is_reported(
     connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     usage = {"prompt_tokens": 200, "completion_tokens": 1}
-    with ModelServer({"say": "ok", "usage": usage}) as server, caplog.at_level(logging.WARNING):
-        list(connect(server.base_url).stream(ask("x" * 20_000)))
-    assert "silently dropped the beginning" in caplog.text
+    steps = [{"say": "ok", "usage": usage}] * 2
+    with ModelServer(*steps) as server, caplog.at_level(logging.WARNING):
+        provider = connect(server.base_url)
+        first = list(provider.stream(ask("x" * 20_000)))
+        again = list(provider.stream(ask("x" * 20_000)))
+    assert caplog.text.count("silently dropped the beginning") == 1
+    assert ["dropped the beginning" in event.text for event in first if isinstance(event, Remark)] == [True]
+    assert not any(isinstance(event, Remark) for event in again)
 
 
 def test_text_that_is_no_text_fails_the_request_only(connect: Connect) -> None:
