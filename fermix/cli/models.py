@@ -21,6 +21,7 @@ from fermix.config.home import prepare_home
 from fermix.daemon.sections import Settings, load_settings
 from fermix.errors import OwnerError, UsageError
 from fermix.providers.catalog import BUILT_IN, ModelFact, list_models, local_models
+from fermix.providers.limits import FREE, Price
 from fermix.providers.local_files import is_available
 from fermix.providers.model_store import ModelStore, Unfinished, explain, unknown
 from fermix.providers.settings import LOCAL
@@ -44,7 +45,10 @@ def group() -> None:
 @group.command("list", epilog=examples("fermix models list", "fermix models list --json"))
 @json_option
 def list_all(as_json: bool) -> None:
-    """List the models of this machine and of the configured providers."""
+    """List the models of this machine and of the configured providers.
+
+    With the window and the price of a million tokens, where they are known.
+    """
     home = own_home()
     facts = list_models(load_settings(home, os.environ), home, os.environ)
     unfinished = ModelStore(home).unfinished()
@@ -188,10 +192,31 @@ def _is_in_use(settings: Settings, name: str) -> bool:
 def _row(fact: ModelFact) -> tuple[str, ...]:
     size = "" if fact.size_bytes is None else f"{fact.size_bytes / 1_000_000:.0f} MB"
     mark = "*" if fact.in_use else " "
-    return (mark, one_line(fact.name, 50), one_line(fact.provider, 30), size, one_line(fact.where, 100))
+    return (
+        mark,
+        one_line(fact.name, 50),
+        one_line(fact.provider, 30),
+        size,
+        _window(fact.window_tokens),
+        _price(fact.price),
+        one_line(fact.where, 100),
+    )
+
+
+def _window(tokens: int | None) -> str:
+    return "window unknown" if tokens is None else f"{tokens:,} tokens"
+
+
+def _price(price: Price | None) -> str:
+    """What a million tokens in and out cost."""
+    if price is None:
+        return "price unknown"
+    if price == FREE:
+        return "free"
+    return f"${price.input / 1_000_000:g} in, ${price.output / 1_000_000:g} out"
 
 
 def _unfinished_row(each: Unfinished) -> tuple[str, ...]:
     of = "" if each.total_bytes is None else f" of {each.total_bytes / 1_000_000:.0f}"
     size = f"{each.size_bytes / 1_000_000:.0f}{of} MB"
-    return (" ", one_line(each.name, 50), "unfinished", size, one_line(each.url, 100))
+    return (" ", one_line(each.name, 50), "unfinished", size, "", "", one_line(each.url, 100))

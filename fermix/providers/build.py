@@ -11,6 +11,7 @@ from fermix.errors import ProviderError
 from fermix.providers.chain import Chain
 from fermix.providers.port import Provider
 from fermix.providers.settings import LOCAL, VENDOR_NAMES, NamedProviderSettings, ProviderSettings
+from fermix.providers.settings import vendor_of as vendor_of
 from fermix.providers.vendors.spec import VendorSpec
 from fermix.providers.vendors.vendor import Parts, Vendor
 
@@ -47,13 +48,6 @@ def build(
         )
     vendor = cast(Vendor, load(VENDORS[vendor_of(name, named.get(name))]))
     return vendor(name, settings.model, named.get(name), parts)
-
-
-def vendor_of(name: str, table: NamedProviderSettings | None) -> str:
-    """The key in VENDORS for a provider of this name and table."""
-    if table is not None and table.vendor:
-        return table.vendor
-    return name if name in VENDORS else "openai_compatible"
 
 
 def spec_of(vendor: str) -> VendorSpec:

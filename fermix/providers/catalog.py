@@ -10,8 +10,13 @@ from typing import Protocol
 
 from fermix.errors import FermixError
 from fermix.paths import Home
+from fermix.providers.gguf import FileFacts
+from fermix.providers.gguf import facts_of as facts_of_file
+from fermix.providers.known_models import facts_of
+from fermix.providers.learned import Learned, recall
+from fermix.providers.limits import FREE, Price
 from fermix.providers.local_files import find, is_available
-from fermix.providers.settings import LOCAL, NamedProviderSettings, ProviderSettings
+from fermix.providers.settings import LOCAL, NamedProviderSettings, ProviderSettings, vendor_of
 
 BUILT_IN = "smollm2-135m-instruct"
 """The model that comes with fermix."""
@@ -39,6 +44,12 @@ class ModelFact:
     size_bytes: int | None
     """None where nobody can tell without asking."""
     in_use: bool
+    window_tokens: int | None = None
+    """None where it is not known."""
+    takes_tools: bool = True
+    sees_images: bool = False
+    price: Price | None = None
+    """None where it is not known."""
 
 
 def list_models(settings: ModelSettings, home: Home, environment: Mapping[str, str]) -> list[ModelFact]:
@@ -46,31 +57,49 @@ def list_models(settings: ModelSettings, home: Home, environment: Mapping[str, s
     chosen = settings.provider
     files = local_models(home, environment)
     wanted = chosen.model if chosen.model in files else BUILT_IN
-    facts = [
-        ModelFact(
-            name=name,
-            provider=LOCAL,
-            where=str(path) if path else "inside fermix",
-            size_bytes=path.stat().st_size if path else None,
-            in_use=chosen.name == LOCAL and name == wanted,
-        )
-        for name, path in files.items()
-    ]
+    facts = [_of_file(name, path, chosen.name == LOCAL and name == wanted) for name, path in files.items()]
     for name, table in sorted(settings.providers.items()):
         if name == LOCAL:
             continue
         in_use = chosen.name == name
-        model = (chosen.model if in_use else None) or table.model
         facts.append(
-            ModelFact(
-                name=model or "(no model set)",
-                provider=name,
-                where=table.base_url or "(no address set)",
-                size_bytes=None,
-                in_use=in_use,
-            )
+            _of_table(home, name, table, (chosen.model if in_use else None) or table.model, in_use)
         )
     return facts
+
+
+def _of_file(name: str, path: Path | None, in_use: bool) -> ModelFact:
+    told = facts_of_file(path) if path else FileFacts()
+    return ModelFact(
+        name=name,
+        provider=LOCAL,
+        where=str(path) if path else "inside fermix",
+        size_bytes=path.stat().st_size if path else None,
+        in_use=in_use,
+        window_tokens=told.window_tokens,
+        takes_tools=told.takes_tools,
+        price=FREE,
+    )
+
+
+def _of_table(
+    home: Home, name: str, table: NamedProviderSettings, model: str | None, in_use: bool
+) -> ModelFact:
+    vendor = vendor_of(name, table)
+    kept = recall(home, name, model=model) if model else None
+    known = (kept.learned if kept else Learned()).added_to(facts_of(vendor, model or ""))
+    limits = known.limits
+    return ModelFact(
+        name=model or "(no model set)",
+        provider=name,
+        where=table.base_url or (vendor if vendor != "openai_compatible" else "(no address set)"),
+        size_bytes=None,
+        in_use=in_use,
+        window_tokens=table.window_tokens or limits.window_tokens,
+        takes_tools=table.takes_tools and limits.takes_tools,
+        sees_images=limits.sees_images if table.sees_images is None else table.sees_images,
+        price=known.price,
+    )
 
 
 def local_models(home: Home, environment: Mapping[str, str]) -> dict[str, Path | None]:

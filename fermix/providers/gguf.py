@@ -1,9 +1,11 @@
-"""Whether a file is a whole GGUF model that llama.cpp can load; reads its head only."""
+"""GGUF models: whether a file is a whole one that llama.cpp can load, and what its head says it can do."""
 
 from __future__ import annotations
 
+import mmap
 import os
 import struct
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,6 +21,11 @@ _STRING, _ARRAY = 8, 9
 _ALIGNMENT_KEY = b"general.alignment"
 _MOST_TENSORS = 1_000_000
 _LONGEST_KEY = 65_535
+_LONGEST_TEXT = 1024 * 1024
+_HEAD_BYTES = 64 * 1024 * 1024
+"""Where the search for a key ends: no head is longer."""
+_TOOLS = b"tools"
+"""What every template calls the tools it is given."""
 
 
 def check_beginning(head: bytes, name: str) -> None:
@@ -60,6 +67,54 @@ def check_whole(path: Path, name: str) -> None:
             raise ModelUnusable(f"{name!r} is cut off or damaged: {exc}.") from exc
     if end >= size:
         raise ModelUnusable(f"{name!r} is cut off: {size} bytes, and its last tensor begins at {end}.")
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What a file says of its model."""
+
+    window_tokens: int | None = None
+    """As it was trained; None when the file does not say."""
+    takes_tools: bool = False
+    """Whether its template of a conversation has a place for tools."""
+
+
+def facts_of(path: Path) -> FileFacts:
+    """What the file says; nothing when it cannot be read.
+
+    The keys are searched for instead of read one after the other: between them stand a hundred thousand
+    words of the tokenizer, too many to step over while others wait.
+    Source: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md (`general.architecture`,
+    `[llm].context_length`, `tokenizer.chat_template`), read 2026-12-01.
+    """
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as head:
+            architecture = _text_of(head, b"general.architecture")
+            template = _text_of(head, b"tokenizer.chat_template")
+            window = _number_of(head, architecture + b".context_length") if architecture else None
+    except (OSError, ValueError):
+        return FileFacts()
+    return FileFacts(window, _TOOLS in template)
+
+
+def _after(head: mmap.mmap, key: bytes) -> int:
+    """Where the kind of a key's value stands; -1 when the key is not there."""
+    at = head.find(struct.pack("<Q", len(key)) + key, 0, _HEAD_BYTES)
+    return -1 if at < 0 else at + 8 + len(key)
+
+
+def _text_of(head: mmap.mmap, key: bytes) -> bytes:
+    at = _after(head, key)
+    if at < 0 or head[at : at + 4] != struct.pack("<I", _STRING):
+        return b""
+    length = int.from_bytes(head[at + 4 : at + 12], "little")
+    return head[at + 12 : at + 12 + min(length, _LONGEST_TEXT)]
+
+
+def _number_of(head: mmap.mmap, key: bytes) -> int | None:
+    at = _after(head, key)
+    width = _WIDTHS.get(int.from_bytes(head[at : at + 4], "little")) if at >= 0 else None
+    return int.from_bytes(head[at + 4 : at + 4 + width], "little") or None if width else None
 
 
 class _Reader:

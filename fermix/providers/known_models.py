@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from fermix.providers.limits import ModelLimits, Price
+from fermix.providers.limits import FREE, ModelLimits, Price
 
 _DATED = re.compile(r"-(20\d\d-?\d\d-?\d\d|latest)$")
 
@@ -93,7 +93,12 @@ KNOWN: dict[str, dict[str, ModelFacts]] = {
 }
 
 
+_OWN_MACHINE = ModelFacts(ModelLimits(), FREE)
+
+
 def facts_of(vendor: str, model: str) -> ModelFacts:
     """What is known of a vendor's model, also under a dated name of it."""
+    if vendor == "ollama" and not model.endswith("cloud"):
+        return _OWN_MACHINE  # a model of its cloud is named so, as in https://docs.ollama.com/cloud
     known = KNOWN.get(vendor, {})
     return known.get(model) or known.get(_DATED.sub("", model), UNKNOWN)

@@ -52,12 +52,15 @@ class Kept:
     """When the list was read."""
 
 
-def recall(home: Home, provider: str, *, base_url: str, model: str) -> Kept | None:
-    """What was kept of this model at this address; None when nothing was, or it cannot be read."""
+def recall(home: Home, provider: str, *, model: str, base_url: str | None = None) -> Kept | None:
+    """What was kept of this model at this address; None when nothing was, or it cannot be read.
+
+    base_url: None takes what was kept of any address.
+    """
     try:
         with _path(home, provider).open("rb") as file:
             kept = json.loads(file.read(_LIMIT_BYTES))
-        if (kept["base_url"], kept["model"]) != (base_url, model):
+        if kept["model"] != model or base_url not in (None, kept["base_url"]):
             return None
         return Kept(_learned(kept["learned"]), int(kept["read_ms"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from fermix.paths import Home
 from fermix.providers.catalog import BUILT_IN, list_models
+from fermix.providers.learned import Kept, Learned, keep
+from fermix.providers.limits import FREE, Price
 from fermix.providers.settings import NamedProviderSettings, ProviderSettings
 
 
@@ -43,3 +45,32 @@ def test_files_in_the_home_and_configured_providers_are_listed(tmp_path: Path) -
         (BUILT_IN, "local", False),
         ("big", "local", True),
     ]
+
+
+def test_window_and_price_are_told_where_they_are_known(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    price = Price(input=1, output=2, cached=3, written=4, as_of="2026-12-01")
+    learned = Learned(window_tokens=9000, sees_images=True, price=price)
+    keep(home, "router", Kept(learned, 1), base_url="https://host", model="x/y")
+    named = {
+        "anthropic": NamedProviderSettings(model="claude-sonnet-5-5"),
+        "box": NamedProviderSettings(base_url="https://host/v1", model="m", window_tokens=5000),
+        "mine": NamedProviderSettings(vendor="ollama", model="qwen"),
+        "router": NamedProviderSettings(vendor="openrouter", model="x/y"),
+        "xai": NamedProviderSettings(model="grok-9"),
+    }
+
+    facts = {fact.provider: fact for fact in list_models(Chosen(providers=named), home, {})}
+
+    assert {name: fact.window_tokens for name, fact in facts.items() if name != "local"} == {
+        "anthropic": 1_000_000,
+        "box": 5000,
+        "mine": None,
+        "router": 9000,
+        "xai": None,
+    }
+    assert facts["router"].price == price and facts["router"].sees_images
+    assert facts["anthropic"].price is not None and facts["anthropic"].price.output == 10_000_000
+    assert (facts["mine"].price, facts["local"].price) == (FREE, FREE)
+    assert (facts["xai"].price, facts["box"].price) == (None, None)
+    assert (facts["anthropic"].where, facts["mine"].where) == ("anthropic", "ollama")

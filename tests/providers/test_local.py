@@ -54,6 +54,24 @@ def test_the_first_ollama_model_with_tools_answers(parts: Parts) -> None:
         provider.stop(1)
 
 
+@pytest.mark.parametrize(("wanted", "window"), [(16_384, 16_384), (2048, 2048), (262_144, 40_960)])
+def test_window_of_a_found_ollama_is_the_one_the_setting_says(
+    parts: Parts, wanted: int, window: int
+) -> None:
+    info = {"general.architecture": "qwen3", "qwen3.context_length": 40_960}
+    script = ollama(qwen_4b=["tools", "vision"])
+    script.facts = {"qwen:4b": {"model_info": info}}
+    with ModelServer({"say": "ok"}, script=script) as server:
+        settings = LocalModelSettings(
+            ollama_url=server.base_url.removesuffix("/v1"), ollama_window_tokens=wanted
+        )
+        provider = build(ProviderSettings(), {}, parts=dataclasses.replace(parts, local=settings))
+        assert (provider.limits.window_tokens, provider.limits.sees_images) == (window, True)
+        assert isinstance(end_of(provider.stream(ask())), Done)
+        assert server.requests[0].body["options"]["num_ctx"] == window
+        provider.stop(1)
+
+
 def test_the_model_the_owner_named_is_taken(parts: Parts) -> None:
     with ModelServer(script=ollama(qwen_4b=["tools"], llama_latest=["tools"])) as server:
         assert [local(parts, server, name).limits.takes_tools for name in ("llama", "llama:latest")] == [

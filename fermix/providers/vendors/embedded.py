@@ -18,9 +18,11 @@ from fermix.providers.apis.openai_chat import API
 from fermix.providers.apis.wire import Route
 from fermix.providers.catalog import BUILT_IN
 from fermix.providers.client import HttpProvider, failed_from
+from fermix.providers.gguf import facts_of
 from fermix.providers.local_server import KEY_VARIABLE
 from fermix.providers.port import FREE, ModelLimits, ModelRequest, StreamEvent
 from fermix.providers.retry import retried
+from fermix.providers.settings import LocalModelSettings
 from fermix.providers.vendors.vendor import Parts
 from fermix.secret import Secret
 from fermix.tasks import Cancel, Deadline, Task, TaskGroup, sleep
@@ -28,6 +30,7 @@ from fermix.tasks import Cancel, Deadline, Task, TaskGroup, sleep
 log = logging.getLogger(__name__)
 
 PROMPT_BYTES = 1024
+_OWN_OUTPUT_TOKENS = 2048
 _NICE = 10
 _POLL_S = 0.02
 _PASSED_VARIABLES = ("HOME", "PATH", "LANG", "LC_*", "TMPDIR", "XDG_CACHE_HOME", "LD_LIBRARY_PATH")
@@ -57,6 +60,21 @@ def _report(folder: Path) -> Path:
     return folder / f"{own}{random_text.token_hex(4)}.port"
 
 
+def _limits(local: LocalModelSettings, model_path: Path | None) -> ModelLimits:
+    """Of the small model what keeps it quick; of the owner's file what the file says."""
+    if model_path is None:
+        return ModelLimits(
+            takes_tools=False, prompt_bytes=PROMPT_BYTES, max_output_tokens=local.output_tokens
+        )
+    facts = facts_of(model_path)
+    window = min(local.own_context_tokens, facts.window_tokens or local.own_context_tokens)
+    return ModelLimits(
+        takes_tools=facts.takes_tools,
+        window_tokens=window,
+        max_output_tokens=min(_OWN_OUTPUT_TOKENS, window // 4),
+    )
+
+
 class EmbeddedModel:
     """The small model that came with fermix; only its own process holds its memory."""
 
@@ -68,9 +86,7 @@ class EmbeddedModel:
             provider=name,
             model=model_path.stem if model_path else BUILT_IN,
             price=FREE,
-            limits=ModelLimits(
-                takes_tools=False, prompt_bytes=PROMPT_BYTES, max_output_tokens=parts.local.output_tokens
-            ),
+            limits=_limits(parts.local, model_path),
         )
         self._running: _Running | None = None
         self._starting: Task | None = None
@@ -177,7 +193,7 @@ class EmbeddedModel:
             *own_command(self._parts.environment),
             "_local-model",
             f"--report={report}",
-            f"--context={local.context_tokens}",
+            f"--context={self.route.limits.window_tokens or local.context_tokens}",
             f"--threads={min(threads, 8)}",
             f"--batch-threads={min(local.threads or cores, 16)}",
         ]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 
 from fermix.net.door import OwnerDoor
 from fermix.providers.apis.wire import Route
 from fermix.providers.catalog import BUILT_IN, local_models
 from fermix.providers.client import HttpProvider
+from fermix.providers.known_models import UNKNOWN
 from fermix.providers.port import (
     FREE,
     Failed,
@@ -46,8 +48,8 @@ class LocalProvider:
         self._wanted = model
         self._parts = parts
         own_file = local_models(parts.home, parts.environment).get(model or "")
-        self._embedded = EmbeddedModel(name, parts, model_path=own_file)
         self._is_own = own_file is not None and model != BUILT_IN
+        self._embedded = EmbeddedModel(name, parts, model_path=own_file if self._is_own else None)
         self._looks_elsewhere = bool(parts.local.ollama_url) and own_file is None
         self._ollama: HttpProvider | None = None
         self._looked_s: float | None = None
@@ -100,13 +102,16 @@ class LocalProvider:
         self._looked_s = now_s
         found = find_model(local.ollama_url, wanted=self._wanted)
         if found is not None:
-            log.info("Using the model %s of the Ollama on this machine", found)
+            name, learned = found
+            log.info("Using the model %s of the Ollama on this machine", name)
+            limits = learned.added_to(UNKNOWN).limits
+            window = min(local.ollama_window_tokens, limits.window_tokens or local.ollama_window_tokens)
             self._ollama = HttpProvider(
                 Route(
                     provider=self.name,
-                    model=found,
+                    model=name,
                     price=FREE,
-                    limits=ModelLimits(window_tokens=local.ollama_window_tokens),
+                    limits=replace(limits, window_tokens=window),
                 ),
                 wire_of(OLLAMA),
                 OwnerDoor(local.ollama_url.rstrip("/").removesuffix("/v1"), connect_timeout_s=2.0),

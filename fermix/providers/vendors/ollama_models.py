@@ -12,6 +12,8 @@ import msgspec
 
 from fermix.errors import FermixError
 from fermix.net.door import OwnerDoor
+from fermix.providers.learned import Learned
+from fermix.providers.model_lists import read_shown
 from fermix.tasks import Cancel, Deadline
 
 log = logging.getLogger(__name__)
@@ -30,11 +32,7 @@ class _Tags(msgspec.Struct):
     models: list[_Model] | None = None
 
 
-class _Shown(msgspec.Struct):
-    capabilities: list[str] | None = None
-
-
-def find_model(url: str, *, wanted: str | None) -> str | None:
+def find_model(url: str, *, wanted: str | None) -> tuple[str, Learned] | None:
     """A model of the Ollama at `url` that takes tools: `wanted`, else the newest; None when none.
 
     Takes at most 2 s, a fraction of a millisecond when nothing listens there. Models that run
@@ -51,9 +49,9 @@ def find_model(url: str, *, wanted: str | None) -> str | None:
             names = [name for name in names if wanted in (name, name.removesuffix(":latest"))]
         for name in names[:_MODELS_LOOKED_AT]:
             body = msgspec.json.encode({"model": name})
-            shown = msgspec.json.decode(_asked(door, "/api/show", body, deadline), type=_Shown)
-            if "tools" in (shown.capabilities or ()):
-                return name
+            shown = read_shown(_asked(door, "/api/show", body, deadline))
+            if shown is not None and shown.takes_tools:
+                return name, shown
     except (FermixError, msgspec.DecodeError, RecursionError) as error:
         log.info("What listens at %s does not answer as an Ollama: %s", door.address.origin, error)
     finally:
