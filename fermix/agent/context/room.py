@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fermix.agent.context.estimate import Estimator
+from fermix.agent.context.estimate import UNKNOWN, Estimator
 from fermix.providers.port import ModelLimits
 
 USUAL_ANSWER_TOKENS = 4_096
@@ -40,3 +40,10 @@ def room_of(
     space = max(LEAST_BYTES, int(min(whole for whole, _ in bounds)) - fixed_bytes)
     due = max(LEAST_BYTES // 2, int(min(due for _, due in bounds)) - fixed_bytes)
     return Room(space, min(space, due))
+
+
+def result_limit(limits: ModelLimits, most_bytes: int) -> int:
+    """Longest text of one tool result: an eighth of the window, so that no few of them fill it."""
+    if limits.window_tokens is None:
+        return most_bytes
+    return min(most_bytes, max(LEAST_BYTES, int(limits.window_tokens * UNKNOWN / 8)))
