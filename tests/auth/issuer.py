@@ -1,6 +1,6 @@
 """An issuer on loopback that rotates tokens: each refresh token counts once, as OpenAI's do.
 
-As its own process: `python -m tests.auth.issuer` prints its port, and serves until it is ended.
+As its own process: `python -m tests.auth.issuer [--agreed]` prints its port, and serves until it is ended.
 `GET /_seen` tells what it was asked, `POST /_trouble` how it is to fail from now on.
 """
 
@@ -40,7 +40,7 @@ class Issuer:
         self.trouble = Trouble()
         self.refreshes = 0
         self.refused = 0
-        """Times a refresh token came that did not count (any more)."""
+        """Times a refresh token came that had been used before, or was never given."""
         self.revoked: list[str] = []
         self.challenges: dict[str, str] = {}
         """Code -> what was told of its verifier."""
@@ -51,6 +51,7 @@ class Issuer:
         self.may_answer = Event()
         self.may_answer.set()
         self._good: set[str] = set()
+        self._was_revoked: set[str] = set()
         self._number = 0
         self._server = WSGIServer(("127.0.0.1", port), self._serve, log=None)
 
@@ -104,6 +105,7 @@ class Issuer:
             case "/oauth/revoke":
                 self.revoked.append(msgspec.json.decode(body)["token"])
                 self._good.discard(self.revoked[-1])
+                self._was_revoked.add(self.revoked[-1])
                 return 200, {}
             case "/api/accounts/deviceauth/usercode":
                 return 200, {"device_auth_id": "d1", "user_code": "ABCD-1234", "interval": "0"}
@@ -119,7 +121,12 @@ class Issuer:
                     "code_challenge": "",
                 }
             case "/_seen":
-                return 200, {"refreshes": self.refreshes, "refused": self.refused, "revoked": self.revoked}
+                return 200, {
+                    "refreshes": self.refreshes,
+                    "refused": self.refused,
+                    "revoked": self.revoked,
+                    "counting": len(self._good),
+                }
             case "/_trouble":
                 self.trouble = msgspec.json.decode(body, type=Trouble)
                 return 200, {}
@@ -135,17 +142,20 @@ class Issuer:
             if self.challenges.pop(form["code"], None) != challenge_of(form["code_verifier"]):
                 return 400, {"error": "invalid_grant", "error_description": "wrong verifier"}
             return 200, self.tokens()
-        if form["refresh_token"] not in self._good:
-            self.refused += 1
-            said = {"code": "refresh_token_reused", "message": "Your refresh token was already used."}
-            return 401, {"error": said}
-        self._good.discard(form["refresh_token"])
-        self.refreshes += 1
-        answer = self.tokens()
+        status, answer = self._rotated(form["refresh_token"])
         self.entered.set()
         self.may_answer.wait(20)
         gevent.sleep(self.trouble.delay_s)
-        return 200, answer
+        return status, answer
+
+    def _rotated(self, refresh: str) -> tuple[int, dict[str, Any]]:
+        if refresh not in self._good:
+            self.refused += refresh not in self._was_revoked
+            said = {"code": "refresh_token_reused", "message": "Your refresh token was already used."}
+            return 401, {"error": said}
+        self._good.discard(refresh)
+        self.refreshes += 1
+        return 200, self.tokens()
 
 
 def challenge_of(verifier: str) -> str:
@@ -169,7 +179,8 @@ def visit(issuer: Issuer, url: str, **changes: str) -> str:
 
 
 if __name__ == "__main__":
-    made = Issuer(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
+    made = Issuer()
+    made.is_agreed = "--agreed" in sys.argv
     made._server.start()
     print(made.port, flush=True)
     made.serve_forever()

@@ -383,3 +383,15 @@ def test_two_views_of_the_file_lose_no_sign_in(home: Home) -> None:
     assert dict(two.all()) == dict(one.all()) == made
     assert two.remove("b") == made["b"] and two.remove("b") is None
     assert set(one.all()) == {"a", "c"}
+
+
+def test_a_token_revoked_by_a_logout_while_it_is_sent_is_a_logout(fake, issuer, sign_ins, home) -> None:
+    stale = signed_in(fake, issuer, sign_ins)
+    issuer.revoke(stale)
+    fake.may_answer.clear()
+    asking = gevent.spawn(refused, SignInMissing, sign_ins, issuer)
+    assert fake.entered.wait(10)
+    SignInStore(home.sign_ins).remove(NAME)
+    fake.may_answer.set()
+    asking.get(timeout=10)
+    assert fake.refused == 0

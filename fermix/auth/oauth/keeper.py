@@ -202,7 +202,8 @@ class SignIns:
             after = issuer.renew(present)
         except SignInEnded as error:
             # Told apart from a busy issuer, which keeps the sign-in: this one is over.
-            self._written(partial(self._store.refuse, name, present, error.message))
+            if not self._written(partial(self._store.refuse, name, present, error.message)):
+                return self.peek(name, issuer)  # signed out meanwhile, or anew
             raise SignInEnded(
                 f"The sign-in of {name!r} has ended: {error.message}", hint=f"fermix auth login {name}"
             ) from error
