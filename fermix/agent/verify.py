@@ -16,7 +16,7 @@ MOST_TOLD = 5
 _ADMITS = re.compile(
     r"\b(fail\w*|error\w*|unable|could\s?n[o']t|could not|cannot|can't|couldn['’]t|did\s?n['’]t|did not|"
     r"was\s?n['’]t|not (?:be|been|able|possible|work\w*|found|allowed)|without success|unsuccessful\w*|"
-    r"denied|refused|sorry|g[ai]ve up|problem\w*|broken|wrong|timed out|"
+    r"denied|refused|interrupt\w*|unterbrochen\w*|sorry|g[ai]ve up|problem\w*|broken|wrong|timed out|"
     r"fehl\w*|nicht|leider|konnte|verweigert|misslungen|échou\w*|erreur\w*|impossible|"
     r"error(?:es)?|fall[óo]\w*|no pud\w*|non\s+riuscit\w*|errore|falh\w*|mislukt|niet)\b",
     re.IGNORECASE,

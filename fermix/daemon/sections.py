@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fermix.agent.settings import AgentSettings
+from fermix.agent.settings import AgentSettings, BudgetSettings
 from fermix.config.declare import Kind
 from fermix.config.decoding import Decoded, decode
 from fermix.config.home import check_private
@@ -20,7 +20,14 @@ from fermix.gateway.settings import GatewaySettings
 from fermix.ipc.settings import ControlSettings
 from fermix.paths import Home
 from fermix.process.settings import CommandSettings
-from fermix.providers.settings import LOCAL, LocalModelSettings, NamedProviderSettings, ProviderSettings
+from fermix.providers.settings import (
+    ANY_SERVER,
+    LOCAL,
+    VENDOR_NAMES,
+    LocalModelSettings,
+    NamedProviderSettings,
+    ProviderSettings,
+)
 from fermix.secrets import SecretStores
 from fermix.secrets.settings import SecretSettings
 from fermix.telemetry.settings import LogSettings
@@ -29,6 +36,7 @@ from fermix.web.settings import HttpSettings
 SCHEMA = Schema(
     (
         AgentSettings,
+        BudgetSettings,
         GatewaySettings,
         ProviderSettings,
         NamedProviderSettings,
@@ -50,6 +58,7 @@ class Settings:
     """config.toml with the defaults filled in: one field per section, named as the section is."""
 
     agent: AgentSettings
+    budget: BudgetSettings
     gateway: GatewaySettings
     provider: ProviderSettings
     providers: Mapping[str, NamedProviderSettings]
@@ -104,6 +113,7 @@ def user_home(environment: Mapping[str, str]) -> str:
 def _settings(decoded: Decoded) -> Settings:
     return Settings(
         agent=decoded.one(AgentSettings),
+        budget=decoded.one(BudgetSettings),
         gateway=decoded.one(GatewaySettings),
         provider=decoded.one(ProviderSettings),
         providers=decoded.named(NamedProviderSettings),
@@ -122,7 +132,9 @@ def _contradictions(decoded: Decoded) -> Iterator[ConfigError]:
     """Settings that are good by themselves and not together: set one after the other, they may pass by."""
     chosen, named = decoded.one(ProviderSettings), decoded.named(NamedProviderSettings)
     name, known = chosen.name, [LOCAL, *named]
-    if name not in known:
+    table = named.get(name)
+    is_known = name in VENDOR_NAMES and name != ANY_SERVER
+    if name not in known and not is_known:
         near = difflib.get_close_matches(name, known, n=1)
         answer = f"Did you mean {near[0]!r}?" if near else f"Available: {', '.join(known)}."
         yield SettingInvalid(
@@ -130,12 +142,13 @@ def _contradictions(decoded: Decoded) -> Iterator[ConfigError]:
             hint=f"fermix config set providers.{name}.base_url https://HOST/v1",
         )
     elif name != LOCAL:
-        if not named[name].base_url:
+        vendor = (table.vendor if table else "") or (name if is_known else ANY_SERVER)
+        if vendor == ANY_SERVER and not (table and table.base_url):
             yield SettingInvalid(
                 f"The provider {name!r} has no address.",
                 hint=f"fermix config set providers.{name}.base_url https://HOST/v1",
             )
-        if not (chosen.model or named[name].model):
+        if not (chosen.model or (table and table.model)):
             yield SettingInvalid(
                 f"The provider {name!r} has no model.",
                 hint=f"fermix config set providers.{name}.model MODEL",

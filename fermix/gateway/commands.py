@@ -18,6 +18,10 @@ class Turns(Protocol):
         """Stop the running turn of one conversation, or of all; how many were told to stop."""
         ...
 
+    def make_room(self, key: ConversationKey) -> None:
+        """Sum up the older part of a conversation before its next question to a model."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class CommandCall:
@@ -70,10 +74,23 @@ def _usage(call: CommandCall) -> str:
     return call.tell_usage(call.key)
 
 
+def _compact(call: CommandCall) -> str:
+    """Sum up the older part of this conversation, so that its requests become shorter."""
+    call.turns.make_room(call.key)
+    return "The older part of this conversation is summed up before the next answer; nothing is deleted."
+
+
+def _steer(call: CommandCall) -> str:
+    """Add words to the answer that is on its way here: `/steer TEXT`."""
+    return "Say what the running answer should know or do: /steer TEXT"
+
+
 LIKENESS = 0.7
 """From here a word is a mistyped command; `/home` and the other folders of a root are below it."""
 COMMANDS: dict[str, Callable[[CommandCall], str]] = {
+    "compact": _compact,
     "help": _help,
+    "steer": _steer,
     "stop": _stop,
     "usage": _usage,
     "whoami": _whoami,

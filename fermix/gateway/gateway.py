@@ -15,6 +15,7 @@ from fermix.gateway.inbox import Inbox, InboxEntry
 from fermix.gateway.outbox import Outbox
 from fermix.gateway.queue import Queue
 from fermix.gateway.settings import GatewaySettings
+from fermix.gateway.steering import Steering, words_of
 from fermix.gateway.turns import HANDED_BACK, TRIES, Turns
 from fermix.gateway.watch import Watch
 from fermix.messages import ConversationKey, Inbound
@@ -57,8 +58,10 @@ class Gateway:
         self._settings = settings
         self._tell_usage = tell_usage
         self.queue = Queue(
-            turns.run, running_turns=settings().running_turns, waiting_messages=settings().waiting_messages
+            self._run, running_turns=settings().running_turns, waiting_messages=settings().waiting_messages
         )
+        self._steering = Steering(self.queue, takes_all=lambda: self._settings().steering == "steer")
+        turns.steered_by(self._steering)
         self._accepting = TaskGroup("accepting")
         self._commands = TaskGroup("commands")
         self._is_draining = False
@@ -183,16 +186,22 @@ class Gateway:
             )
         if not inbound.text.strip() and not inbound.attachments:
             raise UsageError("The message is empty; expected words or a file.")
-        if commands.parse(inbound.text) is None:
+        if commands.parse(inbound.text) is None or words_of(inbound.text) is not None:
             self.queue.check_room(inbound.key)
 
     def _dispatch(self, entry: InboxEntry) -> None:
         # What took the daemon down too often is closed by its turn, in its place in the order.
-        command = None if entry.attempts >= TRIES else commands.parse(entry.inbound.text)
+        is_own_turn = entry.attempts >= TRIES or words_of(entry.inbound.text) is not None
+        command = None if is_own_turn else commands.parse(entry.inbound.text)
         if command is None:
+            self._steering.offer(entry)
             self.queue.offer(entry.key, entry.id)
         else:
             self._commands.start(lambda: self._run_command(entry, *command), name=command[0])
+
+    def _run(self, entry_id: str) -> None:
+        self._steering.began(entry_id)
+        self.turns.run(entry_id)
 
     def _run_command(self, entry: InboxEntry, name: str, argument: str) -> None:
         token = events.turn_id.set(entry.turn_id)

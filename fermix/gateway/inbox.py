@@ -6,7 +6,7 @@ received → running → delivered → committed, or failed | dropped
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -171,6 +171,11 @@ class Inbox:
         if not connection.native.execute(_END, row).rowcount:
             self.begin(connection, entry, "", provider="", model="")
             connection.native.execute(_END, row)
+
+    def decided(self, connection: Connection, entry: InboxEntry, decisions: Sequence[str]) -> None:
+        """Write inside a write what the phases of a turn decided, in their order."""
+        row = (msgspec.json.encode(decisions).decode(), entry.turn_id)
+        connection.native.execute("UPDATE turns SET decisions = ? WHERE id = ?", row)
 
     def hand_back(self, entry: InboxEntry) -> None:
         """Return a turn that was begun to the inbox; the beginning does not count as an attempt.

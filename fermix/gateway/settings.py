@@ -25,6 +25,12 @@ class GatewaySettings:
         1800, "Longest one turn may run before it is stopped.", unit="s", minimum=1
     )
     text_limit_bytes: int = setting(262_144, "Longest text of one message.", unit="bytes", minimum=1024)
+    steering: str = setting(
+        "queue",
+        "A message that comes while an answer is on its way in its conversation: `queue` gives it its own "
+        "answer afterwards, `steer` hands it to the running one at its next step.",
+        choices=("queue", "steer"),
+    )
     unread_reply_days: int = setting(
         7,
         "How long a reply waits for a local client that left before reading it.",

@@ -47,6 +47,7 @@ class TurnRow(Row):
     started_ms = IntegerField()
     ended_ms = IntegerField(null=True)
     error = TextField(null=True)
+    decisions = TextField(default="[]")
 
     class Meta:
         table_name = "turns"

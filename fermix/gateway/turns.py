@@ -18,6 +18,9 @@ from gevent import GreenletExit
 from fermix import events
 from fermix.agent.events import (
     Called,
+    Compacted,
+    Corrected,
+    PhaseChanged,
     Replied,
     Restarted,
     TextDelta,
@@ -25,7 +28,8 @@ from fermix.agent.events import (
     TurnEnded,
     TurnStatus,
 )
-from fermix.agent.loop import Agent, Thinking
+from fermix.agent.loop import Agent
+from fermix.agent.thinking import Thinking
 from fermix.capabilities.context import ToolContext
 from fermix.channels.port import Chunk
 from fermix.clock import Clock
@@ -36,6 +40,7 @@ from fermix.gateway.inbox import EntryDropped, Inbox, InboxEntry
 from fermix.gateway.note import note_of
 from fermix.gateway.outbox import Outbox
 from fermix.gateway.publish import ProgressLine, done, publish, publish_steps
+from fermix.gateway.steering import TAKEN_UP, Steering, without_command
 from fermix.gateway.watch import TurnLog, Watch
 from fermix.messages import (
     AssistantMessage,
@@ -43,6 +48,7 @@ from fermix.messages import (
     ConversationKey,
     Image,
     ModelCall,
+    Pin,
     ToolMessage,
     Usage,
     UserMessage,
@@ -64,7 +70,8 @@ POISON = (
     "Send it again, perhaps in smaller steps; the log says what happened: fermix logs"
 )
 
-QUOTING = frozenset({"steps_used_up", "tool_repeated"})
+MOST_DECISIONS = 200
+QUOTING = frozenset({"steps_used_up", "time_used_up", "budget_used_up", "tool_repeated"})
 """Ends whose words are the model's or a tool's: contents, which the log does not hold."""
 DROPPED = "Stopped: its session was deleted."
 BROKEN = "Something broke inside fermix while it worked on this. The log says what: fermix logs"
@@ -86,6 +93,8 @@ class RunningTurn:
     """What the model has said since its last whole reply."""
     has_asked_for_tools: bool = False
     """In this life; before, there can be no call to close."""
+    decisions: list[str] = field(default_factory=list)
+    """What its phases decided, the first of them, stored with its end."""
     calls: list[ModelCall] = field(default_factory=list)
     """What models were asked since the last commit, which the next one puts on the bill."""
 
@@ -104,14 +113,15 @@ class Turns:
         watch: Watch,
         ledger: Ledger,
         find_pictures: Callable[[list[str]], tuple[Image, ...]],
-        agents: Callable[[], AbstractContextManager[Agent]],
+        agents: Callable[[Pin | None], AbstractContextManager[Agent]],
         make_context: MakeContext,
         clock: Clock,
         redact: Callable[[str], str],
         turn_timeout_s: Callable[[], float],
     ) -> None:
-        """`agents` lends the agent of one turn; `turn_timeout_s` is asked when a turn begins.
+        """`agents` lends the agent of one turn, with the model its message asks for.
 
+        `turn_timeout_s` is asked when a turn begins.
         `find_pictures` says which of some files can be shown to a model.
         """
         self._db = db
@@ -128,7 +138,13 @@ class Turns:
         self._redact = redact
         self._timeout_s = turn_timeout_s
         self._running: dict[str, RunningTurn] = {}
+        self._wanting_room: set[ConversationKey] = set()
+        self._steering: Steering | None = None
         self._conversation_ids: OrderedDict[ConversationKey, str] = OrderedDict()
+
+    def steered_by(self, steering: Steering) -> None:
+        """Take up at each step what this one gives."""
+        self._steering = steering
 
     def run(self, entry_id: str) -> None:
         """Answer one inbox entry; returns when its end is stored or it was handed back.
@@ -136,12 +152,12 @@ class Turns:
         Raises: StoreError when the database fails it for good; its watchers are told that, and the
         next life takes it up again.
         """
-        entry = self._inbox.load(entry_id)
+        entry = without_command(self._inbox.load(entry_id))
         turn = RunningTurn(entry, Cancel(), self._watch.log_of(entry.turn_id))
         token = events.turn_id.set(entry.turn_id)
         self._running[entry.turn_id] = turn
         try:
-            with self._agents() as agent:
+            with self._agents(entry.inbound.pin) as agent:
                 self._run(turn, agent)
         except GreenletExit:
             # A planned end whose tool did not let go in time is no attempt that took the daemon down.
@@ -172,6 +188,10 @@ class Turns:
         if turn is not None:
             turn.cancel.set(reason)
         return turn is not None
+
+    def make_room(self, key: ConversationKey) -> None:
+        """Sum up the older part of a conversation before its next question to a model."""
+        self._wanting_room.add(key)
 
     def drop(self, turn_id: str) -> None:
         """Tell who watches a turn that it was deleted before it began, and keep nothing of it."""
@@ -223,14 +243,53 @@ class Turns:
         self._begin(turn, agent.provider)
         context = self._make_context(entry, turn.cancel, deadline, ProgressLine(turn.log, self._clock))
         thinking = Thinking(
-            context, self._histories.get(turn.conversation_id), conversation_id=turn.conversation_id
+            context,
+            self._histories.get(turn.conversation_id),
+            conversation_id=turn.conversation_id,
+            summary=self._histories.summary_of(turn.conversation_id),
+            wants_room=entry.key in self._wanting_room,
+            steered=lambda: self._fold(turn),
+            day=self._ledger,
         )
+        self._wanting_room.discard(entry.key)
         ended = self._think(turn, agent, thinking)
         if ended is not None:
             self._end(turn, ended)
+            if ended.status is TurnStatus.COMPLETED:
+                self._tidy(turn, agent, thinking)
         else:
             self._bill(turn)
             self._hand_back(entry)
+
+    def _tidy(self, turn: RunningTurn, agent: Agent, thinking: Thinking) -> None:
+        """Sum up behind the delivered answer what the next question would have no room for."""
+        thinking.messages[:] = self._histories.get(turn.conversation_id)
+        thinking.summary = self._histories.summary_of(turn.conversation_id)
+        try:
+            for event in agent.tidied(thinking):
+                if isinstance(event, Called):
+                    turn.calls.append(event.call)
+                    self._ledger.note(event.call, conversation_id=turn.conversation_id)
+                elif isinstance(event, Compacted):
+                    self._sum_up(turn, event)
+        except (Cancelled, StoreError) as why:
+            log.info("Turn %s leaves its conversation as it is: %s", turn.entry.turn_id, why)
+
+    def _sum_up(self, turn: RunningTurn, event: Compacted) -> None:
+        """Store a summary, and in any case what it took."""
+        id, turn_id, summary = turn.conversation_id, turn.entry.turn_id, event.summary
+
+        def work(connection: Connection) -> bool:
+            record_within(connection, turn.calls, turn_id=turn_id, conversation_id=id)
+            return summary is not None and self._conversations.sum_up(
+                connection, id, turn_id, summary, event.kept
+            )
+
+        is_stored = self._durably(turn, work)
+        turn.calls.clear()
+        if summary is not None and is_stored:
+            self._histories.sum_up(id, summary, len(event.kept))
+            events.emit("summary.stored", turn_id=turn_id, messages=summary.messages)
 
     def _bill(self, turn: RunningTurn) -> None:
         """Store the calls that no step will be stored for."""
@@ -247,10 +306,7 @@ class Turns:
     def _begin(self, turn: RunningTurn, provider: Provider) -> None:
         """Make the beginning durable, with the person's words when it is the first one."""
         entry = turn.entry
-        note = note_of(entry, self._clock.now_ms())
-        files = [file.path for file in entry.inbound.attachments]
-        images = self._find_pictures(files) if files else ()
-        words: list[ChatMessage] = [UserMessage(_text_of(entry), note, images)]
+        words: list[ChatMessage] = [self._words_of(entry)]
         known_id = turn.conversation_id = self._conversation_ids.get(entry.key, "")
 
         def work(connection: Connection) -> tuple[str, int, bool]:
@@ -280,6 +336,49 @@ class Turns:
             publish_steps(turn.log, self._conversations.of_turn(entry.turn_id))
         events.emit("inbox.running", turn_id=entry.turn_id, life=turn.life)
 
+    def _words_of(self, entry: InboxEntry) -> UserMessage:
+        """What the model is told of a message."""
+        files = [file.path for file in entry.inbound.attachments]
+        images = self._find_pictures(files) if files else ()
+        return UserMessage(_text_of(entry), note_of(entry, self._clock.now_ms()), images)
+
+    def _fold(self, turn: RunningTurn) -> list[UserMessage]:
+        """Take up what was said meanwhile, each with the end of its own turn in one commit."""
+        if (steering := self._steering) is None:
+            return []
+        folded: list[UserMessage] = []
+        waiting = steering.take(turn.entry)
+        for number, entry in enumerate(waiting):
+            try:
+                folded.append(self._fold_one(turn, without_command(entry)))
+            except EntryDropped:
+                self.drop(entry.turn_id)
+            except BaseException:
+                for left in waiting[number:]:
+                    steering.give_back(left)
+                raise
+        return folded
+
+    def _fold_one(self, turn: RunningTurn, entry: InboxEntry) -> UserMessage:
+        words = self._words_of(entry)
+
+        def work(connection: Connection) -> list[Chunk]:
+            life = self._inbox.begin(connection, entry, "", provider="", model="")
+            self._conversations.append(connection, turn.conversation_id, turn.entry.turn_id, [words])
+            self._inbox.end(connection, entry, TurnStatus.COMPLETED.value, Spent(), None)
+            log_of.start_life(life)
+            return self._outbox.put(connection, entry.turn_id, entry.key, TAKEN_UP)
+
+        log_of = self._watch.log_of(entry.turn_id)
+        chunks = self._durably(turn, work)
+        self._histories.extend(turn.conversation_id, [words])
+        publish(log_of, TurnEnded(TurnStatus.COMPLETED, TAKEN_UP, Usage()))
+        self._watch.close(entry.turn_id)
+        self._outbox.send(chunks)
+        turn.log.publish("notice", text="Taken up: what was said meanwhile.")
+        events.emit("inbox.folded", turn_id=turn.entry.turn_id, inbox_id=entry.id)
+        return words
+
     def _remember(self, key: ConversationKey, conversation_id: str) -> None:
         """Spare the next turns of this conversation the look for its id."""
         self._conversation_ids[key] = conversation_id
@@ -295,7 +394,13 @@ class Turns:
                     if event.status is TurnStatus.CANCELLED:
                         break
                     return event
-                if isinstance(event, TextDelta):
+                if isinstance(event, PhaseChanged):
+                    if len(turn.decisions) < MOST_DECISIONS:
+                        turn.decisions.append(f"{event.phase.value}: {event.decision}")
+                elif isinstance(event, Corrected):
+                    publish(turn.log, Corrected(self._redact(event.text)))
+                    continue
+                elif isinstance(event, TextDelta):
                     turn.said += event.text
                 elif isinstance(event, Called):
                     turn.calls.append(event.call)
@@ -304,6 +409,9 @@ class Turns:
                     turn.said = ""
                     turn.log.publish("restarted")
                     publish_steps(turn.log, self._conversations.of_turn(turn.entry.turn_id))
+                    continue
+                elif isinstance(event, Compacted):
+                    self._sum_up(turn, event)
                     continue
                 elif isinstance(event, Replied):
                     turn.said = ""
@@ -341,6 +449,7 @@ class Turns:
             self._store(turn, connection, final)
             spent = spent_within(connection, entry.turn_id)
             self._inbox.end(connection, entry, ended.status.value, spent, ended.error_code)
+            self._inbox.decided(connection, entry, turn.decisions)
             return self._outbox.put(connection, entry.turn_id, entry.key, ended.text), spent
 
         chunks, spent = self._durably(turn, work)

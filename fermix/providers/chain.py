@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from fermix.clock import Clock
@@ -103,7 +103,9 @@ class Chain:
         tried: set[int] = set()
         before: tuple[str, Failed] | None = None
         was_shown = False
-        while (route := self._entered(tried)) is not None:
+        barred = self._barred(request)
+        tried.update(barred)
+        while (route := self._entered(tried, barred)) is not None:
             tried.add(id(route[0]))
             if before is not None:
                 yield Remark(_handed_over(*before, route[0].name))
@@ -115,7 +117,22 @@ class Chain:
             before = (route[0].name, outcome)
             if outcome.kind in STAYING:
                 break
+        if before is None and len(barred) == len(self._routes):
+            yield Failed(FailureKind.BUDGET, next(iter(barred.values())), retryable=False)
+            return
         yield before[1] if before is not None else self._resting()
+
+    def only(self, name: str, model: str) -> Chain | None:
+        """The provider of this name alone, its health shared; None when it is not here with this model.
+
+        An empty model is whichever it has.
+        """
+        for route in self._routes:
+            if route[0].name == name and model in ("", route[0].model):
+                alone = Chain([route[0]], clock=route[1].clock)
+                alone._routes = [route]
+                return alone
+        return None
 
     def report(self) -> list[RouteHealth]:
         """Each provider's health, in the order of the chain."""
@@ -151,7 +168,14 @@ class Chain:
         well = (provider for provider, gate in self._routes if gate.rest_s <= 0)
         return next(well, self._routes[0][0])
 
-    def _entered(self, tried: set[int]) -> _Route | None:
+    def _barred(self, request: ModelRequest) -> dict[int, str]:
+        """Those that must not be asked, by identity, with why."""
+        if request.barred is None:
+            return {}
+        found = ((id(provider), request.barred(provider.name)) for provider, _ in self._routes)
+        return {identity: why for identity, why in found if why is not None}
+
+    def _entered(self, tried: set[int], barred: Collection[int] = ()) -> _Route | None:
         """The next provider that may be asked; None when there is no other.
 
         When all rest of our own accord the first is asked all the same: better a try than a refusal.
@@ -160,7 +184,7 @@ class Chain:
         for route in left:
             if route[1].enter():
                 return route
-        if tried:
+        if len(tried) > len(barred):
             return None
         return next((route for route in left if not route[1].has_to_wait), None)
 

@@ -10,8 +10,9 @@ import pytest
 from gevent.event import Event
 
 from fermix.agent.events import Notice, Replied, ToolCalled, ToolReplied, TurnEnded, TurnStatus
-from fermix.agent.loop import Agent, Thinking
+from fermix.agent.loop import Agent
 from fermix.agent.settings import AgentSettings
+from fermix.agent.thinking import Thinking
 from fermix.capabilities.context import ToolContext
 from fermix.capabilities.invoke import invoke
 from fermix.capabilities.registry import Registry

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from fermix.agent.events import Notice, TurnEnded
-from fermix.agent.loop import Agent, Thinking
+from fermix.agent.loop import Agent
 from fermix.agent.pictures import MOST, SIZE_LIMIT_BYTES, Album, chosen, find, kind_of, read
 from fermix.agent.settings import AgentSettings
+from fermix.agent.thinking import Thinking
 from fermix.capabilities.registry import Registry
 from fermix.messages import AssistantMessage, Image, UserMessage
 from fermix.providers.port import Failed, FailureKind, ModelLimits

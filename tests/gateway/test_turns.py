@@ -88,12 +88,12 @@ def test_failed_turn_tells_why_and_the_conversation_goes_on(open_office, caplog)
 
 
 def test_words_of_the_model_do_not_get_into_the_log_when_its_turn_is_cut_short(open_office, caplog) -> None:
-    office = open_office(call("act"), "what was found", agent=AgentSettings(steps_per_turn=1))
+    office = open_office(call("act", word="secret"), agent=AgentSettings(steps_per_turn=1))
 
-    assert office.say() == "what was found"
+    assert "`act` secret: done" in office.say()
 
     assert "Ended as failed: steps_used_up" in caplog.text
-    assert "what was found" not in caplog.text
+    assert "secret" not in caplog.text
 
 
 def test_empty_answer_is_stored_as_the_words_the_person_was_told(open_office) -> None:
@@ -200,7 +200,7 @@ def test_full_disk_refuses_a_new_message_and_nothing_of_it_is_kept(open_office) 
 def test_events_of_a_turn_are_numbered_without_a_gap_and_end_with_done(open_office) -> None:
     office = open_office(call("act"), "done")
 
-    events = office.events(office.submit())
+    events = office.events(office.submit("act, please"))
 
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     assert [event.name for event in events] == [
