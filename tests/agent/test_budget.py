@@ -1,0 +1,117 @@
+"""Budgets of a turn: what is over is never asked, and the person is told where it stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fermix.agent.events import TurnEnded, TurnStatus
+from fermix.agent.loop import Agent
+from fermix.agent.settings import AgentSettings, BudgetSettings
+from fermix.agent.thinking import Thinking
+from fermix.capabilities.registry import Registry
+from fermix.clock import SystemClock
+from fermix.messages import ToolMessage, Usage, UserMessage
+from fermix.providers.chain import Chain
+from fermix.providers.port import Price
+from fermix.usage.spent import Spent
+from tests.fakes import FakeModel, call, tool_context, turn_facts
+
+PRICE = Price(input=10_000_000, output=10_000_000, cached=0, written=0, as_of="2026-12-01")
+
+
+class Day:
+    """A ledger with what was spent already."""
+
+    def __init__(self, **spent: Spent) -> None:
+        self.spent = spent
+
+    def of_conversation(self, conversation_id: str) -> Spent:
+        return self.spent.get("conversation", Spent())
+
+    def of_provider(self, provider: str) -> Spent:
+        return self.spent.get(provider, Spent())
+
+
+def spent(tokens: int = 0, micro_usd: int = 0) -> Spent:
+    return Spent(1, Usage(tokens, 0), micro_usd)
+
+
+def turn(*models: FakeModel, day: Day | None = None, timeout_s: float = 30.0, **budget: float) -> TurnEnded:
+    chain = Chain(models, clock=SystemClock())
+    agent = Agent(
+        chain,
+        Registry(()),
+        invoke=lambda call, context: ToolMessage(call.id, call.name, "done"),
+        settings=AgentSettings(),
+        budget=BudgetSettings(**budget),
+    )
+    context = tool_context(turn_facts(Path("/"), timeout_s=timeout_s))
+    thinking = Thinking(context, [UserMessage("go on with the work")], conversation_id="c", day=day)
+    *_, ended = agent.run(thinking)
+    assert isinstance(ended, TurnEnded)
+    return ended
+
+
+def priced(*script: object) -> FakeModel:
+    model = FakeModel(*script)
+    model.price = PRICE
+    return model
+
+
+@pytest.mark.parametrize(
+    ("budget", "day"),
+    [
+        ({"turn_tokens": 200}, Day()),
+        ({"turn_usd": 0.001}, Day()),
+        ({"conversation_day_tokens": 5000}, Day(conversation=spent(4_900))),
+        ({"conversation_day_usd": 1.0}, Day(conversation=spent(0, 999_000))),
+        ({"provider_day_tokens": 5000}, Day(fake=spent(5_000))),
+        ({"provider_day_usd": 1.0}, Day(fake=spent(0, 1_000_000))),
+    ],
+)
+def test_question_over_a_budget_is_not_asked(budget: dict[str, float], day: Day) -> None:
+    model = priced("an answer")
+
+    ended = turn(model, day=day, **budget)
+
+    assert model.requests == []
+    assert (ended.status, ended.error_code) == (TurnStatus.FAILED, "budget_used_up")
+    assert "Nothing was done" in ended.text and "Left to do" in ended.text
+
+
+def test_question_within_all_budgets_is_asked() -> None:
+    limits = {"turn_tokens": 9000, "turn_usd": 1.0, "conversation_day_usd": 1.0, "provider_day_usd": 1.0}
+
+    assert turn(priced("an answer"), day=Day(), **limits).text == "an answer"
+
+
+def test_budget_used_up_on_the_way_tells_what_was_done_and_what_of_the_plan_is_left() -> None:
+    model = FakeModel(
+        call("plan", steps=["look", "write it down"], done=1),
+        lambda request: call("look", id=str(len(model.requests)), at=len(model.requests)),
+    )
+
+    ended = turn(model, turn_tokens=900)
+
+    assert 2 <= len(model.requests) < 100
+    assert "`look`" in ended.text and ": done" in ended.text
+    assert "Left to do:\n- write it down" in ended.text
+
+
+def test_provider_whose_day_is_spent_is_passed_over_for_the_next() -> None:
+    first, second = FakeModel("from the first"), FakeModel("from the second")
+    first.name, second.name = "one", "two"
+
+    ended = turn(first, second, day=Day(one=spent(9_000)), provider_day_tokens=5_000)
+
+    assert (ended.text, first.requests) == ("from the second", [])
+
+
+def test_turn_that_has_no_time_left_asks_nothing() -> None:
+    model = FakeModel("an answer")
+
+    ended = turn(model, timeout_s=0.2)
+
+    assert (model.requests, ended.error_code) == ([], "time_used_up")
