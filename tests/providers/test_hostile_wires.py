@@ -1,6 +1,6 @@
 """Whatever a server sends on the wires with events of their own, a stream ends in one clear way."""
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fermix.errors import Unreadable
-from fermix.providers.apis.wire import TOKENS_LIMIT, Route
+from fermix.providers.apis.wire import TOKENS_LIMIT, Route, StreamDecoder, WireApi
 from fermix.providers.build import APIS, load
 from fermix.providers.port import Done, Failed, StreamEvent, TextDelta
 
@@ -72,9 +72,14 @@ OLLAMA = some(
 )
 
 
+def decoder_of(api: str) -> StreamDecoder:
+    wire = load(APIS[api])
+    return cast(WireApi, wire).decoder(ask(), ROUTE)
+
+
 def read(api: str, pieces: list[bytes]) -> tuple[list[StreamEvent], Done | Failed | None]:
     """The deltas and what the stream came to; None when it could not be read."""
-    decoder = load(APIS[api]).decoder(ask(), ROUTE)
+    decoder = decoder_of(api)
     events: list[StreamEvent] = []
     try:
         for piece in pieces:
@@ -121,7 +126,7 @@ def test_any_bytes_end_in_one_way(api: str, pieces: list[bytes]) -> None:
 
 
 def test_deltas_of_blocks_that_were_never_begun_are_bounded() -> None:
-    decoder = load(APIS["anthropic_messages"]).decoder(ask(), ROUTE)
+    decoder = decoder_of("anthropic_messages")
     with pytest.raises(Unreadable):
         for index in range(2_000):
             event = {"type": "content_block_delta", "index": index, "delta": {"text": "x"}}
@@ -129,8 +134,14 @@ def test_deltas_of_blocks_that_were_never_begun_are_bounded() -> None:
 
 
 def test_a_signature_without_end_is_not_kept_for_ever() -> None:
-    decoder = load(APIS["anthropic_messages"]).decoder(ask(), ROUTE)
+    decoder = decoder_of("anthropic_messages")
     event = {"type": "content_block_delta", "index": 0, "delta": {"signature": "x" * 100_000}}
     with pytest.raises(Unreadable):
         for _ in range(100):
             decoder.feed(b"data: " + msgspec.json.encode(event) + b"\n\n")
+
+
+def test_an_error_event_of_messages_that_is_not_json_is_still_an_error() -> None:
+    _, failed = read("anthropic_messages", [b"event: error\ndata: we are overloaded\n\n"])
+    assert isinstance(failed, Failed)
+    assert failed.retryable and "we are overloaded" in failed.message

@@ -196,6 +196,9 @@ class AnthropicStream:
         for sent in events:
             if self.is_over:
                 break
+            if sent.name == "error":
+                deltas.append(failures.from_event(failures.decoded(sent.data), provider=self._provider))
+                break
             try:
                 event = _EVENTS.decode(sent.data)
             except (msgspec.DecodeError, RecursionError) as error:
