@@ -12,13 +12,15 @@ LOCAL = "local"
 """The provider that needs no table: a model on this machine."""
 
 
+ANY_SERVER = "openai_compatible"
+"""The vendor without an address of its own."""
 VENDOR_NAMES = (
     "anthropic",
     "mistral",
     "ollama",
     "openai",
     "openai_codex",
-    "openai_compatible",
+    ANY_SERVER,
     "openrouter",
     "xai",
 )
