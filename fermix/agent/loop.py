@@ -117,6 +117,8 @@ class Agent:
             yield PhaseChanged(Phase.PERCEIVE, f"pictures came, which {shown}")
             if not limits.sees_images:
                 yield Notice(f"{self.provider.model} does not see pictures; it is told their names.")
+        if self._budget.counts_money and self.provider.price is None:
+            yield Notice(f"What {self.provider.model} costs is not known: limits of money do not count it.")
         choice = thinking.choice = classify(thinking.messages, steps=self._settings.steps_per_turn)
         if words := choice.words(limits):
             yield PhaseChanged(Phase.CLASSIFY, words)

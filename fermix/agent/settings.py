@@ -75,6 +75,11 @@ class BudgetSettings:
     )
 
     @property
+    def counts_money(self) -> bool:
+        """Whether any limit is one of money."""
+        return bool(self.turn_usd or self.conversation_day_usd or self.provider_day_usd)
+
+    @property
     def counts(self) -> bool:
         """Whether any limit must be reckoned with before a question."""
         return any(

@@ -115,3 +115,10 @@ def test_turn_that_has_no_time_left_asks_nothing() -> None:
     ended = turn(model, timeout_s=0.2)
 
     assert (model.requests, ended.error_code) == ([], "time_used_up")
+
+
+def test_person_is_told_when_a_limit_of_money_cannot_count() -> None:
+    model = FakeModel("an answer")
+    model.price = None
+
+    assert turn(model, turn_usd=0.001).text == "an answer"

@@ -44,7 +44,7 @@ def test_turn_may_make_as_many_model_calls_as_the_setting_says(lab: Lab, steps: 
     reply = lab.say()
 
     assert (reply.result["status"], code(reply)) == ("failed", "steps_used_up")
-    assert len(lab.model.requests()) - before == steps + 1
+    assert len(lab.model.requests()) - before == steps
 
 
 def test_model_is_shown_as_much_of_the_history_as_the_setting_says(lab: Lab) -> None:
