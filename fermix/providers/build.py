@@ -21,6 +21,14 @@ VENDORS = {
 }
 """A name that is not here, but has a [providers.NAME] table, is an `openai_compatible` one."""
 
+SIGN_INS = {"openai_codex": "fermix.providers.vendors.openai_codex:SIGN_IN"}
+"""Vendors with a sign-in, and the issuer's data by dotted path.
+
+Anthropic is not among them: tokens of its subscriptions are meant for its own programs alone.
+Source: https://code.claude.com/docs/en/legal-and-compliance ("Authentication and credential use"),
+read 2026-12-01.
+"""
+
 APIS = {
     "openai_chat": "fermix.providers.apis.openai_chat:API",
     "openai_responses": "fermix.providers.apis.openai_responses:API",

@@ -8,16 +8,8 @@ from fermix.auth.oauth.issuer import Issuer
 from fermix.auth.oauth.spec import IssuerSpec
 from fermix.clock import Clock
 from fermix.errors import UsageError
-from fermix.providers.build import load, vendor_of
+from fermix.providers.build import SIGN_INS, load, vendor_of
 from fermix.providers.settings import NamedProviderSettings
-
-SIGN_INS = {"openai_codex": "fermix.providers.vendors.openai_codex:SIGN_IN"}
-"""Vendors with a sign-in, and the issuer's data by dotted path.
-
-Anthropic is not among them: tokens of its subscriptions are meant for its own programs alone.
-Source: https://code.claude.com/docs/en/legal-and-compliance ("Authentication and credential use"),
-read 2026-12-01.
-"""
 
 
 def issuer_of(name: str, named: Mapping[str, NamedProviderSettings], clock: Clock) -> Issuer:

@@ -12,7 +12,7 @@ from fermix.daemon.methods.access import persons
 from fermix.daemon.sections import Settings
 from fermix.errors import SecretMissing, UsageError
 from fermix.ipc.server import Call, Method
-from fermix.providers.build import spec_of, vendor_of
+from fermix.providers.build import SIGN_INS, spec_of, vendor_of
 from fermix.providers.port import Provider
 from fermix.providers.probe import (
     PROBE_S,
@@ -108,12 +108,12 @@ class ProviderMethods:
         )
 
     def _in_force(self) -> Candidate | ProbeResult | None:
-        """The provider of the settings; None when it is the model on this machine."""
+        """The provider of the settings; None when it is the model on this machine, or one signed in to."""
         settings = self._settings()
         name = settings.provider.name
         table = settings.providers.get(name)
-        if name == LOCAL or table is None:
-            return None
+        if name == LOCAL or table is None or vendor_of(name, table) in SIGN_INS:
+            return None  # what needs more than an address and a key asks for itself
         try:
             key = self._secret(table.api_key) if table.api_key else None
         except SecretMissing as error:
