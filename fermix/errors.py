@@ -2,7 +2,7 @@
 
 FermixError                  has a stable `code`, a message and a `hint` (the command that repairs it)
 ├── OwnerError               the owner reads it: CLI, log, health
-│   ├── UsageError           exit 2; UploadUnknown · ClientIdTaken
+│   ├── UsageError           exit 2; UploadUnknown · ClientIdTaken · ModelPinRefused
 │   ├── NotRunning           exit 3
 │   ├── DaemonLost           the daemon went away in the middle of an answer
 │   ├── ConfigError          SettingUnknown · SettingInvalid · ConfigChanged · SecretMissing · HomeUnsafe
@@ -78,6 +78,12 @@ class ClientIdTaken(UsageError):
     """A message with this id was sent before, and this is another one."""
 
     code = "client_id_taken"
+
+
+class ModelPinRefused(UsageError):
+    """A message asks for a model or a level of thinking that cannot be had."""
+
+    code = "model_refused"
 
 
 class NotRunning(OwnerError):

@@ -64,6 +64,18 @@ class PresentAgent:
         if agent.provider is before.provider:
             return
         self._seat = _Seat(agent.provider)
+        self._leave(before, patience_s)
+
+    def retire(self, *, patience_s: float) -> None:
+        """Stop the provider after its last turn; the agent is not lent any more."""
+        self._leave(self._seat, patience_s)
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether a provider that left is still in use."""
+        return bool(self._leaving)
+
+    def _leave(self, before: _Seat, patience_s: float) -> None:
         self._leaving.add(before)
         if not before.users:
             before.is_free.set()

@@ -15,7 +15,7 @@ from fermix.cli.activity import tool_line
 from fermix.cli.completing import session_names
 from fermix.cli.door import Door
 from fermix.cli.launch import START_TIMEOUT_S
-from fermix.cli.options import examples, json_option, own_home, print_json
+from fermix.cli.options import examples, json_option, model_options, own_home, print_json
 from fermix.cli.outgoing import joined_text, message, read_piped, upload
 from fermix.cli.reply import ReplyText
 from fermix.cli.terminal import escaped, is_one_place, is_terminal, say
@@ -57,6 +57,7 @@ from fermix.ipc.following import TurnWatch
     help="Send a file along; may be repeated.",
     type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path),
 )
+@model_options
 @json_option
 def command(
     words: tuple[str, ...],
@@ -64,6 +65,8 @@ def command(
     is_piped: bool,
     timeout_s: float | None,
     files: tuple[Path, ...],
+    model: str | None,
+    effort: str | None,
     as_json: bool,
 ) -> None:
     """Ask one thing; the answer is printed as it comes."""
@@ -75,7 +78,8 @@ def command(
     door = Door(own_home(), starts_private=True, is_silent=as_json, patience_s=patience_s)
     with door.open() as connection:  # outside of `Interrupts`: a Ctrl-C ends a start at once
         attachments = [upload(connection, path, is_silent=as_json) for path in files]
-    watch = TurnWatch(door.open, message(text, session, attachments), patience_s=PATIENCE_S)
+    params = message(text, session, attachments, model=model, effort=effort)
+    watch = TurnWatch(door.open, params, patience_s=PATIENCE_S)
     view = AskView(is_silent=as_json)
     with contextlib.closing(watch), Interrupts() as interrupts:
         try:

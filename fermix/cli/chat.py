@@ -12,7 +12,7 @@ import click
 from fermix.cli.ask import AskView
 from fermix.cli.completing import session_names
 from fermix.cli.door import Door
-from fermix.cli.options import examples, own_home
+from fermix.cli.options import examples, model_options, own_home
 from fermix.cli.talk import LEAVING, Talk
 from fermix.cli.terminal import has_cursor, is_terminal
 from fermix.errors import FermixError, OwnerError, UsageError
@@ -27,7 +27,8 @@ from fermix.paths import Home
     help="The conversation to go on with (main).",
 )
 @click.option("--new", "is_new", is_flag=True, help="Begin a conversation of its own.")
-def command(session: str | None, is_new: bool) -> None:
+@model_options
+def command(session: str | None, is_new: bool, model: str | None, effort: str | None) -> None:
     """Talk with fermix.
 
     Enter sends, Alt-Enter begins a new line, Ctrl-C stops the answer, Ctrl-D leaves. Without a
@@ -38,12 +39,12 @@ def command(session: str | None, is_new: bool) -> None:
     # The process id tells chats apart that begin in the same second.
     own = f"chat-{datetime.now().astimezone():%Y%m%d-%H%M%S}-{os.getpid()}"
     chosen = own if is_new else session or "main"
-    chat(own_home(), chosen)
+    chat(own_home(), chosen, model=model, effort=effort)
 
 
-def chat(home: Home, session: str) -> None:
-    """Talk in `session` until the person leaves."""
-    talk = Talk(Door(home, starts_private=True), session)
+def chat(home: Home, session: str, *, model: str | None = None, effort: str | None = None) -> None:
+    """Talk in `session` until the person leaves; without a model the settings name it."""
+    talk = Talk(Door(home, starts_private=True), session, model=model, effort=effort)
     if is_terminal(sys.stdin) and has_cursor(sys.stdout):
         from fermix.cli.chat_screen import chat_on_screen  # rich and prompt_toolkit are slow to import
 

@@ -12,7 +12,7 @@ import click
 from fermix.cli.terminal import print_json
 from fermix.paths import Home
 
-__all__ = ["Group", "examples", "json_option", "own_home", "print_json"]
+__all__ = ["Group", "examples", "json_option", "model_options", "own_home", "print_json"]
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -35,6 +35,15 @@ class Group(click.Group):
 def json_option(function: F) -> F:
     """`--json`: the answer, and a failure, as one JSON object on stdout."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, errors too.")(function)
+
+
+def model_options(function: F) -> F:
+    """`--model` and `--effort`: who answers, where it is not to be the one of the settings."""
+    effort = click.option("--effort", metavar="LEVEL", help="How hard the model is to think.")
+    model = click.option(
+        "--model", metavar="PROVIDER/MODEL", help="The model to ask this time; PROVIDER alone has its own."
+    )
+    return model(effort(function))
 
 
 def examples(*lines: str) -> str:

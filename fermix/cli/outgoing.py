@@ -43,11 +43,22 @@ def read_piped(stream: BinaryIO) -> str:
     return data.decode("utf-8", "replace")
 
 
-def message(text: str, session: str | None, attachments: list[dict[str, str]]) -> dict[str, Any]:
+def message(
+    text: str,
+    session: str | None,
+    attachments: list[dict[str, str]],
+    *,
+    model: str | None = None,
+    effort: str | None = None,
+) -> dict[str, Any]:
     """The params of `message`; its client id makes sending it again harmless."""
     params: dict[str, Any] = {"text": text, "client_id": new_id(time.time_ns() // 1_000_000)}
     if session is not None:
         params["session"] = _readable(session)
+    if model is not None:
+        params["model"] = _readable(model)
+    if effort is not None:
+        params["effort"] = _readable(effort)
     if attachments:
         params["attachments"] = attachments
     with contextlib.suppress(FileNotFoundError):  # the folder may be deleted under us

@@ -19,8 +19,13 @@ _TIMEOUT_S = 10.0
 class Talk:
     """A conversation with the daemon, whatever shows it."""
 
-    def __init__(self, door: Door, session: str) -> None:
+    def __init__(
+        self, door: Door, session: str, *, model: str | None = None, effort: str | None = None
+    ) -> None:
+        """`model` and `effort` are asked for with each message; None leaves them to the settings."""
         self._door = door
+        self._model = model
+        self._effort = effort
         self.session = session
 
     def earlier(self) -> list[dict[str, Any]]:
@@ -35,7 +40,8 @@ class Talk:
 
         Raises: KeyboardInterrupt at the second Ctrl-C, OwnerError when the turn did not complete.
         """
-        watch = TurnWatch(self._door.open, message(text, self.session, []), patience_s=PATIENCE_S)
+        params = message(text, self.session, [], model=self._model, effort=self._effort)
+        watch = TurnWatch(self._door.open, params, patience_s=PATIENCE_S)
         with contextlib.closing(watch), Interrupts() as interrupts:
             try:
                 result = follow(watch, view, interrupts, deadline=None)

@@ -20,7 +20,7 @@ from fermix.gateway.inbox import InboxEntry
 from fermix.gateway.replay import Replay
 from fermix.gateway.watch import TurnLog, Watch
 from fermix.ids import is_id
-from fermix.messages import AssistantMessage, ChatMessage, ConversationKey, Inbound, UserMessage
+from fermix.messages import AssistantMessage, ChatMessage, ConversationKey, Inbound, Pin, UserMessage
 from fermix.trust import OPERATOR_ATTENDED, Standing, Trust
 from fermix.web.port import MAIN_SESSION, Words
 
@@ -47,6 +47,8 @@ class Desk:
     """Marks a turn's reply as delivered; False when there was none to deliver."""
     erase: Callable[[ConversationKey], Erased | None]
     """Deletes a conversation; None when there was nothing."""
+    check_pin: Callable[[Pin], None]
+    """Raises: ModelPinRefused when the model a message asks for cannot be had."""
     clock: Clock
 
     def submit(self, words: Words, *, sender_id: str, at_most: Standing = OPERATOR_ATTENDED) -> InboxEntry:
@@ -56,6 +58,10 @@ class Desk:
         """
         if not is_id(words.client_id):
             raise ProtocolError(f"client_id {words.client_id[:40]!r} is not a ULID.", code="invalid_params")
+        if words.pin is not None and self.known(words.client_id) is None:
+            if at_most.trust is not Trust.OPERATOR:
+                raise ToolDenied("The model of an answer is its owner's to choose.")
+            self.check_pin(words.pin)
         files = tuple(
             self.blobs.take(upload.blob_id, upload.name, upload.media_type) for upload in words.attachments
         )
@@ -71,6 +77,7 @@ class Desk:
             attachments=files,
             cwd=words.cwd if words.cwd is not None and Path(words.cwd).is_absolute() else None,
             received_ms=self.clock.now_ms(),
+            pin=words.pin,
         )
         entry = self.gateway.submit(inbound, at_most=at_most)
         if isinstance(entry, Denied):

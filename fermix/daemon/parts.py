@@ -22,7 +22,7 @@ from fermix.capabilities.turn import TurnFacts
 from fermix.channels import CHANNELS
 from fermix.channels.port import Channel
 from fermix.clock import Clock
-from fermix.conversations import ConversationStore, Histories
+from fermix.conversations import ConversationStore, Histories, ResultStore
 from fermix.daemon.agents import Agents, Materials
 from fermix.daemon.blobs import Blobs
 from fermix.daemon.control import table_of
@@ -40,7 +40,7 @@ from fermix.daemon.reload import LiveSettings, Outcome, Step
 from fermix.daemon.removals import Removals
 from fermix.daemon.sections import Settings
 from fermix.db import Database
-from fermix.errors import DeadlineExceeded, StoreGone
+from fermix.errors import DeadlineExceeded, StoreError, StoreGone
 from fermix.gateway.authorizer import LOCAL
 from fermix.gateway.erase import Eraser
 from fermix.gateway.gateway import Gateway
@@ -50,6 +50,7 @@ from fermix.gateway.replay import Replay
 from fermix.gateway.turns import Turns
 from fermix.gateway.watch import Watch
 from fermix.ipc.server import ControlServer
+from fermix.messages import ToolCall
 from fermix.paths import Home
 from fermix.process import CommandHost, GroupLedger, Helper, child_environment
 from fermix.process.settings import CommandSettings
@@ -108,6 +109,7 @@ class WorkerParts:
         self.db: Database
         self.commands: CommandHost
         self.agents: Agents
+        self.results: ResultStore
         self.histories: Histories
         self.usage: UsageStore
         self.desk: Desk
@@ -183,6 +185,7 @@ class WorkerParts:
             return Composer(settings, words, workspace=str(around.home.workspace))
 
         self._seed()
+        self.results = ResultStore(self.db, self.pool, around.clock)
         self.agents = Agents(
             around.live,
             Materials(
@@ -193,13 +196,21 @@ class WorkerParts:
                 ),
                 vendor_parts=vendor_parts,
                 compose=compose,
+                keep_result=self._keep_result,
                 read_pictures=lambda images: self._unless_slow(partial(pictures.read, images), {}),
             ),
         )
         return Service(self._stop_agent)
 
+    def _keep_result(self, call: ToolCall, turn: TurnFacts, text: str) -> str:
+        try:
+            return self.results.put(turn.key, turn.id, call.name, text)
+        except (StoreError, DeadlineExceeded) as error:
+            log.warning("A long result of %s is not kept: %s", call.name, error)
+            return ""
+
     def _stop_agent(self, timeout_s: float) -> None:
-        self.agents.present.stop(timeout_s)
+        self.agents.stop(timeout_s)
         if "sign_ins" in self.__dict__:
             self.sign_ins.stop(timeout_s)
 
@@ -237,7 +248,7 @@ class WorkerParts:
             watch=watch,
             ledger=Ledger(db, clock),
             find_pictures=lambda paths: self._unless_slow(partial(pictures.find, paths), ()),
-            agents=self.agents.present.lent,
+            agents=self.agents.lent,
             make_context=self._context_maker(),
             clock=clock,
             redact=around.redactor.redact,
@@ -267,6 +278,7 @@ class WorkerParts:
             blobs=blobs,
             confirm=partial(outbox.confirm, channel=LOCAL),
             erase=eraser.erase,
+            check_pin=self.agents.pins.check,
             clock=clock,
         )
         gateway.recover()
@@ -347,6 +359,7 @@ class WorkerParts:
                 effects=effects(around.settings.commands),
                 progress=lambda text: progress(around.redactor.redact(text)),
                 clock=around.clock,
+                recall=lambda id: self.results.get(entry.key, id),
             )
 
         return make

@@ -12,6 +12,7 @@ from fermix.messages.chat import (
     UserMessage,
 )
 from fermix.messages.inbound import Attachment, ConversationKey, Inbound
+from fermix.messages.pin import Pin, pin_of
 
 __all__ = [
     "AssistantMessage",
@@ -22,8 +23,10 @@ __all__ = [
     "Inbound",
     "ModelCall",
     "NativeReply",
+    "Pin",
     "ToolCall",
     "ToolMessage",
     "Usage",
     "UserMessage",
+    "pin_of",
 ]

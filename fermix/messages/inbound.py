@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from fermix.messages.pin import Pin
+
 
 class ConversationKey(msgspec.Struct, frozen=True):
     """Which conversation a message belongs to; turns of one key run one after the other."""
@@ -36,3 +38,5 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str | None = None
     """The sender's working folder; None off the command line."""
     received_ms: int
+    pin: Pin | None = None
+    """The model its sender wants for it; None leaves it to the settings."""

@@ -9,11 +9,12 @@ import msgspec
 
 from fermix.gateway.inbox import InboxEntry
 from fermix.ids import new_id
+from fermix.messages import pin_of
 from fermix.web import streams
 from fermix.web.port import MAIN_SESSION, Upload, Words
 from fermix.web.refusals import Refused
 from fermix.web.routes import EVENTS, JSON, Call, Route
-from fermix.web.schema import Id, SessionName
+from fermix.web.schema import Effort, Id, ModelName, SessionName
 from fermix.web.turns import TurnState, ended, log_of
 
 
@@ -27,6 +28,10 @@ class Message(msgspec.Struct, forbid_unknown_fields=True):
     """Files uploaded before."""
     client_id: Id | None = None
     """A ULID; the same one again is the same message. None has one made."""
+    model: ModelName | None = None
+    """`PROVIDER/MODEL` or `PROVIDER` for this answer alone; null leaves it to the settings."""
+    effort: Effort | None = None
+    """One of that model's levels of thinking; null leaves it to the settings."""
 
 
 class Reply(TurnState, omit_defaults=True, kw_only=True):
@@ -52,6 +57,7 @@ def _say(call: Call) -> object:
         client_id=client_id,
         session=message.session,
         attachments=message.attachments,
+        pin=pin_of(message.model, message.effort),
     )
     sender = f"http {call.grant.name}" if call.grant is not None else "http"
     slot = call.slot()  # before the message is taken: what is refused must not have been accepted

@@ -13,7 +13,7 @@ from fermix.conversations import ConversationSummary, ExportPage, StoredMessage
 from fermix.gateway.erase import Erased
 from fermix.gateway.inbox import InboxEntry
 from fermix.gateway.watch import TurnLog
-from fermix.messages import ChatMessage
+from fermix.messages import ChatMessage, Pin
 from fermix.trust import OPERATOR_ATTENDED, Standing
 from fermix.web.health import HealthReport
 from fermix.web.schema import Id
@@ -41,6 +41,8 @@ class Words:
     cwd: str | None = None
     """The person's working folder; None where there is none."""
     attachments: tuple[Upload, ...] = ()
+    pin: Pin | None = None
+    """The model that is to answer; None leaves it to the settings."""
 
 
 class DeskPort(Protocol):

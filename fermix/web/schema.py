@@ -34,4 +34,6 @@ SESSION_NAME: dict[str, Any] = {"type": "string", "pattern": NAME_PATTERN}
 
 SessionName = Annotated[str, msgspec.Meta(extra_json_schema=SESSION_NAME)]
 Id = Annotated[str, msgspec.Meta(extra_json_schema=ULID)]
+ModelName = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": 200, "pattern": r"^[!-~]+$"})]
+Effort = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": 40, "pattern": r"^[!-~]+$"})]
 Title = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": 200, "pattern": TITLE_PATTERN})]

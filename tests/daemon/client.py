@@ -50,6 +50,7 @@ class Client:
             blobs=Blobs(self.home, clock=office.clock, pool=self.pool),
             confirm=partial(office.outbox.confirm, channel="local"),
             erase=self.eraser.erase,
+            check_pin=lambda pin: None,
             clock=office.clock,
         )
         daemon = DaemonMethods(

@@ -11,6 +11,7 @@ from pathlib import Path
 from fermix.agent import pictures
 from fermix.agent.loop import Agent
 from fermix.agent.settings import AgentSettings
+from fermix.agent.thinking import Keeper
 from fermix.capabilities.context import ToolContext
 from fermix.capabilities.invoke import invoke
 from fermix.capabilities.registry import Registry
@@ -56,6 +57,7 @@ class Office:
         agent: AgentSettings | None = None,
         db: DatabaseSettings | None = None,
         clock: FakeClock | None = None,
+        keeper: Keeper | None = None,
         **settings: int,
     ) -> None:
         self.clock = clock or FakeClock()
@@ -70,7 +72,7 @@ class Office:
         self.outbox = Outbox(self.db, channels=table, clock=self.clock, on_delivered=self.inbox.commit)
         self.conversations = ConversationStore(self.db, self.clock)
         self.watch = Watch()
-        self.turns = self._make_turns(agent or AgentSettings())
+        self.turns = self._make_turns(agent or AgentSettings(), keeper)
         self.gateway = Gateway(
             inbox=self.inbox,
             outbox=self.outbox,
@@ -83,7 +85,7 @@ class Office:
         self.replay = Replay(self.db, inbox=self.inbox, conversations=self.conversations)
         self.is_open = True
 
-    def _make_turns(self, agent: AgentSettings) -> Turns:
+    def _make_turns(self, agent: AgentSettings, keeper: Keeper | None) -> Turns:
         registry = Registry(self._tools())
         run = partial(
             invoke,
@@ -91,7 +93,7 @@ class Office:
             redact=str,
             result_limit_bytes=agent.tool_result_limit_bytes,
         )
-        thinker = Agent(self.model, registry, invoke=run, settings=agent)
+        thinker = Agent(self.model, registry, invoke=run, settings=agent, keeper=keeper)
         return Turns(
             db=self.db,
             inbox=self.inbox,
@@ -101,7 +103,7 @@ class Office:
             watch=self.watch,
             ledger=Ledger(self.db, self.clock),
             find_pictures=pictures.find,
-            agents=lambda: nullcontext(thinker),
+            agents=lambda pin: nullcontext(thinker),
             make_context=lambda entry, cancel, deadline, progress: tool_context(
                 turn_facts(
                     Path("/"),

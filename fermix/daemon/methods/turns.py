@@ -16,6 +16,7 @@ from fermix.gateway.inbox import InboxEntry
 from fermix.gateway.watch import LAST_SEQ
 from fermix.ipc.frames import BLOB_CHUNK_BYTES
 from fermix.ipc.server import Call, Method
+from fermix.messages import pin_of
 from fermix.web.port import Upload
 
 
@@ -27,6 +28,9 @@ class MessageParams(msgspec.Struct):
     session: str = MAIN_SESSION
     cwd: str | None = None
     attachments: tuple[Upload, ...] = ()
+    model: Annotated[str, msgspec.Meta(max_length=200)] | None = None
+    """`PROVIDER/MODEL` or `PROVIDER` for this answer alone."""
+    effort: Annotated[str, msgspec.Meta(max_length=40)] | None = None
 
 
 class ResumeParams(msgspec.Struct):
@@ -79,6 +83,7 @@ class TurnMethods:
             session=params.session,
             cwd=params.cwd,
             attachments=params.attachments,
+            pin=pin_of(params.model, params.effort),
         )
         entry = self._desk.submit(words, sender_id=f"uid {call.peer.uid}", at_most=standing_of(call))
         return self._follow(entry, 0, call)

@@ -32,6 +32,8 @@ class Told:
     turn_id: str
     session: str
     created_s: int
+    model: str = wire.MODEL
+    """As the request named it."""
     notices: list[str] = field(default_factory=list)
 
     @property
@@ -49,6 +51,7 @@ def whole(answer: Told, ending: Mapping[str, object]) -> tuple[int, bytes]:
     said = wire.ChatCompletion(
         id=answer.id,
         created=answer.created_s,
+        model=answer.model,
         choices=[wire.Choice(wire.ReplyMessage(str(ending.get("text", ""))))],
         usage=usage_of(ending),
         fermix=answer.about(),
@@ -125,7 +128,9 @@ def _end(
         yield _chunk(answer, wire.Delta(content=piece), includes_usage)
     yield _chunk(answer, wire.Delta(), includes_usage, about=answer.about(), finish="stop")
     if includes_usage:
-        last = wire.ChatChunk(id=answer.id, created=answer.created_s, choices=[], usage=usage_of(ending))
+        last = wire.ChatChunk(
+            id=answer.id, created=answer.created_s, model=answer.model, choices=[], usage=usage_of(ending)
+        )
         yield line_of(last)
     on_end()
     yield DONE
@@ -153,6 +158,7 @@ def _chunk(
     said = wire.ChatChunk(
         id=answer.id,
         created=answer.created_s,
+        model=answer.model,
         choices=[wire.ChunkChoice(delta, finish)],
         usage=None if includes_usage else msgspec.UNSET,
         fermix=about if about is not None else msgspec.UNSET,

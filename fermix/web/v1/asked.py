@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from fermix.ids import ulid_of
-from fermix.messages import AssistantMessage, ChatMessage, UserMessage
+from fermix.messages import AssistantMessage, ChatMessage, Pin, UserMessage, pin_of
 from fermix.web.v1 import wire
 from fermix.web.v1.failure import PartRefused
 
@@ -43,6 +43,10 @@ class Asked:
     """What was said before, as the calling program tells it; empty when the session knows it."""
     session: str | None
     """The session to continue; None for a conversation of the request's own."""
+    model: str
+    """As the request names it."""
+    pin: Pin | None
+    """The model that is to answer; None leaves it to the settings."""
     is_stream: bool
     includes_usage: bool
     notice: str | None
@@ -73,6 +77,8 @@ def understand(request: wire.ChatRequest, *, session: str | None) -> Asked:
         files=files,
         earlier=earlier,
         session=named,
+        model=request.model,
+        pin=pin_of(None if request.model == wire.MODEL else request.model, request.reasoning_effort),
         is_stream=bool(request.stream),
         includes_usage=bool(request.stream_options and request.stream_options.include_usage),
         notice=_notice(request, last, is_named=named is not None),
@@ -86,10 +92,10 @@ def client_id(key: str, *, session: str | None) -> str:
 
 def _check(request: wire.ChatRequest) -> None:
     """Refuse what cannot be given and whose absence would mislead."""
-    if request.model != wire.MODEL:
+    if request.model != wire.MODEL and not all(request.model.partition("/")):
         raise PartRefused(
             "model_not_found",
-            f"No model {request.model[:80]!r} here; the one there is is {wire.MODEL!r}.",
+            f"No model {request.model[:80]!r} here; expected {wire.MODEL!r} or 'PROVIDER/MODEL'.",
             param="model",
             status=404,
         )

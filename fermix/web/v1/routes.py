@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 
-from fermix.errors import FermixError
+from fermix.errors import FermixError, ModelPinRefused
 from fermix.gateway.inbox import InboxEntry
 from fermix.gateway.watch import TurnEvent, TurnLog
 from fermix.ids import new_id
@@ -66,6 +66,7 @@ class _Chat:
             turn_id=self.entry.turn_id,
             session=self.entry.key.chat_id,
             created_s=self.entry.inbound.received_ms // 1000,
+            model=self.asked.model,
             notices=[notice] if notice else [],
         )
 
@@ -176,9 +177,14 @@ def _accept(call: Call, asked: Asked, id: str) -> InboxEntry:
         text=asked.words,
         client_id=id,
         session=session,
+        pin=asked.pin,
         attachments=tuple(_upload(desk, file.name, file.media_type, file.body) for file in asked.files),
     )
-    return desk.submit(words, sender_id=f"http {call.grant.name}" if call.grant is not None else "http")
+    try:
+        return desk.submit(words, sender_id=f"http {call.grant.name}" if call.grant is not None else "http")
+    except ModelPinRefused as error:
+        place = "model" if asked.model != wire.MODEL else "reasoning_effort"
+        raise PartRefused("model_not_found", error.message, param=place, status=404) from error
 
 
 def _upload(desk: DeskPort, name: str, media_type: str, body: bytes) -> Upload:

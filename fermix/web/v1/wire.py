@@ -13,7 +13,8 @@ import msgspec
 from fermix.web.schema import WORDS_PATTERN, SessionName
 
 MODEL = "fermix"
-"""The one model there is."""
+"""What fermix is called as a model: whichever its settings name."""
+MODEL_PATTERN = r"^(fermix|[!-.0-~]+/[!-~]+)$"
 DATA_URL = r"^data:[\w.+-]+/[\w.+-]+;base64,([A-Za-z0-9+/]{4})+$"
 """What the description says of embedded files; a last group with padding is taken too."""
 
@@ -139,7 +140,8 @@ class Metadata(msgspec.Struct):
 class ChatRequest(msgspec.Struct):
     """`POST /v1/chat/completions`."""
 
-    model: Annotated[str, msgspec.Meta(extra_json_schema={"enum": [MODEL]})]
+    model: Annotated[str, msgspec.Meta(extra_json_schema={"pattern": MODEL_PATTERN})]
+    """`fermix` for the model of its settings, else `PROVIDER/MODEL`."""
     messages: Annotated[
         list[Message],
         msgspec.Meta(
@@ -156,6 +158,8 @@ class ChatRequest(msgspec.Struct):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     n: Annotated[int, msgspec.Meta(ge=1, extra_json_schema={"maximum": 1})] | None = None
+    reasoning_effort: str | None = None
+    """One of the model's levels of thinking; null leaves it to the settings."""
     response_format: ResponseFormat | None = None
     metadata: Metadata | None = None
     tools: Any = None
@@ -246,6 +250,7 @@ class ChatCompletion(msgspec.Struct):
     fermix: About
     object: str = "chat.completion"
     model: str = MODEL
+    """As the request named it."""
 
 
 class Delta(msgspec.Struct, omit_defaults=True):

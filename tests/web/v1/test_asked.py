@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fermix.ids import is_id
-from fermix.messages import AssistantMessage, UserMessage
+from fermix.messages import AssistantMessage, Pin, UserMessage
 from fermix.web.bodies import decode
 from fermix.web.refusals import Refused
 from fermix.web.v1 import asked
@@ -255,3 +255,10 @@ def test_two_different_sessions_are_refused_and_the_same_one_twice_is_not() -> N
         read(user("hello"), header="trip", metadata={"session": "other"})
 
     assert read(user("hello"), header="trip", metadata={"session": "trip"}).session == "trip"
+
+
+def test_a_model_of_a_provider_and_its_effort_are_a_pin_on_this_answer() -> None:
+    assert read(user("hi")).pin is None
+    assert read(user("hi"), model="openrouter/a/b", reasoning_effort="high").pin == Pin(
+        "openrouter", "a/b", "high"
+    )
