@@ -160,7 +160,9 @@ def _present(home: Home, settings: Settings, source: Source) -> Present:
         provider=settings.provider.name if is_chosen else None,
         model=settings.provider.model,
         tables={
-            name: Table(base_url=table.base_url, model=table.model, api_key=table.api_key)
+            name: Table(
+                base_url=table.base_url, model=table.model, api_key=table.api_key, vendor=table.vendor
+            )
             for name, table in settings.providers.items()
         },
         owner_name=settings.agent.owner_name,
@@ -179,14 +181,14 @@ def _user_name() -> str:
 
 
 def _found_ollama(url: str) -> str | None:
-    """Its OpenAI-compatible address; None when nothing listens there."""
+    """Its address; None when nothing listens there."""
     parts = urlsplit(url)
     try:
         address = (parts.hostname or "", parts.port or 80)
         socket.create_connection(address, timeout=_OLLAMA_LOOK_S).close()
     except (OSError, ValueError):
         return None
-    return f"{url.rstrip('/')}/v1"
+    return url.rstrip("/").removesuffix("/v1")
 
 
 def _key_behind(stores: SecretStores, table: Table) -> Secret | None:

@@ -16,7 +16,13 @@ from fermix.providers.known_models import facts_of
 from fermix.providers.learned import Learned, recall
 from fermix.providers.limits import FREE, Price
 from fermix.providers.local_files import find, is_available
-from fermix.providers.settings import LOCAL, NamedProviderSettings, ProviderSettings, vendor_of
+from fermix.providers.settings import (
+    LOCAL,
+    LocalModelSettings,
+    NamedProviderSettings,
+    ProviderSettings,
+    vendor_of,
+)
 
 BUILT_IN = "smollm2-135m-instruct"
 """The model that comes with fermix."""
@@ -30,6 +36,9 @@ class ModelSettings(Protocol):
 
     @property
     def providers(self) -> Mapping[str, NamedProviderSettings]: ...
+
+    @property
+    def local_model(self) -> LocalModelSettings: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +66,10 @@ def list_models(settings: ModelSettings, home: Home, environment: Mapping[str, s
     chosen = settings.provider
     files = local_models(home, environment)
     wanted = chosen.model if chosen.model in files else BUILT_IN
-    facts = [_of_file(name, path, chosen.name == LOCAL and name == wanted) for name, path in files.items()]
+    local = settings.local_model
+    facts = [
+        _of_file(name, path, local, chosen.name == LOCAL and name == wanted) for name, path in files.items()
+    ]
     for name, table in sorted(settings.providers.items()):
         if name == LOCAL:
             continue
@@ -68,15 +80,16 @@ def list_models(settings: ModelSettings, home: Home, environment: Mapping[str, s
     return facts
 
 
-def _of_file(name: str, path: Path | None, in_use: bool) -> ModelFact:
-    told = facts_of_file(path) if path else FileFacts()
+def _of_file(name: str, path: Path | None, local: LocalModelSettings, in_use: bool) -> ModelFact:
+    """The built-in model reads only as much as keeps it quick."""
+    told = facts_of_file(path) if path and name != BUILT_IN else FileFacts(local.context_tokens)
     return ModelFact(
         name=name,
         provider=LOCAL,
         where=str(path) if path else "inside fermix",
         size_bytes=path.stat().st_size if path else None,
         in_use=in_use,
-        window_tokens=told.window_tokens,
+        window_tokens=min(told.window_tokens or local.own_context_tokens, local.own_context_tokens),
         takes_tools=told.takes_tools,
         price=FREE,
     )

@@ -8,13 +8,14 @@ from fermix.paths import Home
 from fermix.providers.catalog import BUILT_IN, list_models
 from fermix.providers.learned import Kept, Learned, keep
 from fermix.providers.limits import FREE, Price
-from fermix.providers.settings import NamedProviderSettings, ProviderSettings
+from fermix.providers.settings import LocalModelSettings, NamedProviderSettings, ProviderSettings
 
 
 @dataclass
 class Chosen:
     provider: ProviderSettings = field(default_factory=ProviderSettings)
     providers: Mapping[str, NamedProviderSettings] = field(default_factory=dict)
+    local_model: LocalModelSettings = field(default_factory=LocalModelSettings)
 
 
 def listed(settings: Chosen, home: Path) -> list[tuple[str, str, bool]]:
@@ -72,5 +73,6 @@ def test_window_and_price_are_told_where_they_are_known(tmp_path: Path) -> None:
     assert facts["router"].price == price and facts["router"].sees_images
     assert facts["anthropic"].price is not None and facts["anthropic"].price.output == 10_000_000
     assert (facts["mine"].price, facts["local"].price) == (FREE, FREE)
+    assert facts["local"].window_tokens == 2048
     assert (facts["xai"].price, facts["box"].price) == (None, None)
     assert (facts["anthropic"].where, facts["mine"].where) == ("anthropic", "ollama")

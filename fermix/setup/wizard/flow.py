@@ -92,13 +92,19 @@ class Wizard:
         draft = self._with_model(draft, tried)
         return Decision(
             provider=draft.name,
-            base_url=draft.base_url,
+            base_url=self._own_address(draft),
             model=draft.model if draft.name != LOCAL else self._given.model,
             key=draft.key,
             takes_tools=tried.takes_tools if tried is not None and tried.is_good else True,
             owner_name=self._owner_name(),
             tried=tried,
         )
+
+    def _own_address(self, draft: _Draft) -> str | None:
+        """The address where it has to be written down: not the one its vendor has anyway."""
+        table = self._present.tables.get(draft.name, Table())
+        usual = draft.vendor.base_url if draft.vendor else None
+        return draft.base_url if table.base_url or draft.base_url != usual else None
 
     def _provider(self) -> str:
         """The chosen name: a vendor's, or a table's."""
@@ -209,11 +215,12 @@ class Wizard:
             self._asker.tell("A key is needed.")
 
     def _attempt(self, draft: _Draft) -> Attempt:
-        key = draft.key or self._present_key(self._present.tables.get(draft.name, Table()))
+        table = self._present.tables.get(draft.name, Table())
+        key = draft.key or self._present_key(table)
         return Attempt(
             name=draft.label,
             base_url=draft.base_url,
-            vendor=draft.name if draft.name in VENDOR_NAMES else None,
+            vendor=table.vendor or (draft.name if draft.name in VENDOR_NAMES else None),
             model=draft.model,
             key=key,
             preferred=draft.vendor.preferred if draft.vendor else (),
@@ -228,6 +235,10 @@ class Wizard:
             told = OwnerError(tried.message, hint=tried.hint)
             told.code = f"provider_{tried.status}"
             raise told
+        # Only trying tells whether a server of one's own wants a key at all.
+        wants_key = tried.status == "auth" and self._has_no_key(draft)
+        if wants_key and (typed := self._asker.hidden(f"Key for {draft.label} (not shown)")):
+            return replace(draft, key=Secret(typed))
         self._asker.tell("\n".join(filter(None, (tried.message, tried.hint))))
         ways = [TRY_AGAIN, ANOTHER_PROVIDER, KEEP_ANYWAY]
         if draft.name != LOCAL:
@@ -247,6 +258,10 @@ class Wizard:
             case way if way == KEEP_ANYWAY:
                 return None
         return draft
+
+    def _has_no_key(self, draft: _Draft) -> bool:
+        present = self._present_key(self._present.tables.get(draft.name, Table()))
+        return draft.vendor is None and draft.key is None and present is None
 
     def _named_model(self, asker: Asker, draft: _Draft, tried: Tried | None) -> str | None:
         models = tried.models if tried else ()

@@ -40,6 +40,8 @@ class Table:
     model: str | None = None
     api_key: str | None = None
     """The reference, `@secret:NAME`."""
+    vendor: str = ""
+    """A known vendor; empty where NAME says it, or it is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +128,7 @@ class Decision:
     provider: str
     """`local`, or the name of a table."""
     base_url: str | None = None
+    """None leaves it to the vendor, which has one."""
     model: str | None = None
     """None leaves what is set; a table always has one."""
     key: Secret | None = None

@@ -40,8 +40,8 @@ VENDORS = (
     Vendor(
         name=OLLAMA,
         label="Ollama on this machine",
-        # Source: https://github.com/ollama/ollama/blob/main/docs/openai.md, read 2026-11-30
-        base_url="http://127.0.0.1:11434/v1",
+        # Source: https://docs.ollama.com/api/introduction, read 2026-12-01
+        base_url="http://127.0.0.1:11434",
     ),
     Vendor(
         name="openai",

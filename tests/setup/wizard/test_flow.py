@@ -91,7 +91,8 @@ def test_three_questions_lead_to_a_provider() -> None:
 
     decision = decide(person, probe)
 
-    assert (decision.provider, decision.base_url, decision.model) == ("openai", OPENAI, "gpt-9")
+    assert (decision.provider, decision.base_url, decision.model) == ("openai", None, "gpt-9")
+    assert (probe.attempts[0].vendor, probe.attempts[0].base_url) == ("openai", OPENAI)
     assert decision.key == Secret("sk-1") and decision.owner_name == "Ada"
     assert probe.attempts[0].key == Secret("sk-1") and probe.attempts[0].preferred[0] == "gpt-5.5"
     assert len(person.asked) == 3
@@ -200,6 +201,32 @@ def test_a_server_of_ones_own_is_asked_for_by_address() -> None:
     assert (decision.provider, decision.base_url, decision.key) == ("mine", "http://box/v1", None)
 
 
+def test_a_server_of_ones_own_that_wants_a_key_is_asked_for_it_at_once() -> None:
+    person = Person(
+        ("Who", "Another server"),
+        ("Its address", "http://box/v1"),
+        ("Key for mine", "sk-1"),
+        ("Your name", None),
+    )
+    probe = Probe(failed("auth"), GOOD)
+
+    decision = decide(person, probe)
+
+    assert [attempt.key for attempt in probe.attempts] == [None, Secret("sk-1")]
+    assert decision.key == Secret("sk-1")
+    assert not any("It is auth" in told for told in person.told)
+
+
+def test_a_table_is_tried_as_the_vendor_it_names() -> None:
+    table = Table(model="m", api_key="@secret:work", vendor="anthropic")
+    person = Person(("Who", None), ("Its address", "https://proxy/v1"), ("Your name", None))
+    probe = Probe(GOOD)
+
+    decide(person, probe, key="sk", provider="work", tables={"work": table})
+
+    assert probe.attempts[0].vendor == "anthropic"
+
+
 def test_the_owners_own_table_stays_the_one_that_is_meant() -> None:
     person = Person(("Who", None), ("Its address", None), ("Your name", None))
 
@@ -214,10 +241,10 @@ def test_an_ollama_is_offered_only_where_it_is() -> None:
     with pytest.raises(StopIteration):
         decide(Person(("Who", "Ollama")), Probe(GOOD))
     decision = decide(
-        Person(("Who", None), ("Your name", None)), Probe(GOOD), ollama_url="http://127.0.0.1:1/v1"
+        Person(("Who", None), ("Your name", None)), Probe(GOOD), ollama_url="http://127.0.0.1:1"
     )
 
-    assert (decision.provider, decision.base_url) == ("ollama", "http://127.0.0.1:1/v1")
+    assert (decision.provider, decision.base_url) == ("ollama", "http://127.0.0.1:1")
 
 
 def test_the_built_in_model_needs_neither_key_nor_address() -> None:
@@ -313,6 +340,7 @@ def test_leaving_in_the_middle_decides_nothing() -> None:
 def test_vendors_are_complete() -> None:
     for vendor in VENDORS:
         assert not vendor.needs_key or (vendor.base_url and vendor.preferred)
-        assert vendor.base_url is None or vendor.base_url.endswith("/v1")
+        is_ollama = vendor.name == "ollama"
+        assert vendor.base_url is None or vendor.base_url.endswith("/v1") is not is_ollama
     assert len({vendor.name for vendor in VENDORS}) == len(VENDORS)
     assert vendor_named("other") is None and vendor_named("mine") is None

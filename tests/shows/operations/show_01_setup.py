@@ -108,8 +108,7 @@ def at_a_terminal(binary: Path, model: Model) -> float:
             steps = (
                 ("Number", number),
                 ("Its address", model.base_url),
-                ("What now.*Number", ""),  # there is a key to be told: Enter takes what is proposed
-                ("Key .not shown.", KEY),
+                ("Key for mine .not shown.", KEY),
                 ("answers with big.*Your name", "Ada"),
                 ("in the background", "n"),
             )
