@@ -303,6 +303,7 @@ class WorkerParts:
             AuthMethods(
                 sign_ins=lambda: self.sign_ins,
                 providers=lambda: around.settings.providers,
+                on_login=lambda: self.agents.chain.look_again(),  # noqa: PLW0108 (a later agent's too)
                 clock=around.clock,
             ),
             PromptMethods(

@@ -43,11 +43,13 @@ class AuthMethods:
         *,
         sign_ins: Callable[[], SignIns],
         providers: Callable[[], Mapping[str, NamedProviderSettings]],
+        on_login: Callable[[], None],
         clock: Clock,
     ) -> None:
-        """`providers` gives the tables in force."""
+        """`providers` gives the tables in force; `on_login` is called when somebody has signed in."""
         self._sign_ins = sign_ins
         self._providers = providers
+        self._on_login = on_login
         self._clock = clock
         self._logins: dict[str, Cancel] = {}
 
@@ -88,6 +90,7 @@ class AuthMethods:
             if self._logins.get(params.name) is cancel:
                 del self._logins[params.name]
             issuer.close()
+        self._on_login()
         return _shown(params.name, sign_in)
 
     def _status(self, params: NoParams, call: Call) -> Mapping[str, object]:
