@@ -30,12 +30,12 @@ def last_said(messages: Sequence[ChatMessage]) -> int:
 
 
 def places(messages: Sequence[ChatMessage]) -> list[int]:
-    """Indexes a request may begin at."""
+    """Indexes a request may begin at; the first step of the last turn is none, its request belongs to it."""
     said = last_said(messages)
     return [
         index
         for index, message in enumerate(messages)
-        if isinstance(message, UserMessage) or (index > said and isinstance(message, AssistantMessage))
+        if isinstance(message, UserMessage) or (index > said + 1 and isinstance(message, AssistantMessage))
     ]
 
 

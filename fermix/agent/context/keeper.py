@@ -22,6 +22,8 @@ from fermix.providers.port import Done, Failed, FailureKind, ModelLimits, ModelR
 
 SUMMARY_S = 60.0
 """Longest a summary may take; a person waits for it."""
+PURPOSE = "summary"
+"""What its calls are billed under."""
 REDUCTIONS = 3
 """How often one question that a provider called too long is made shorter."""
 KNOWN_CONVERSATIONS = 512
@@ -189,7 +191,7 @@ class ContextKeeper:
         for event in provider.stream(request):
             if isinstance(event, Called):
                 thinking.usage += event.call.usage
-                yield event
+                yield Called(msgspec.structs.replace(event.call, purpose=PURPOSE))
             elif isinstance(event, Done):
                 if event.reply.tool_calls:
                     return Refused("asked for tools")

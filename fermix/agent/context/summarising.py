@@ -25,6 +25,8 @@ LONGEST_MESSAGE = 4_000
 BYTES_PER_WORD = 7
 LEAST_SAVED = 0.8
 """A summary that takes more of what it replaces than this is none."""
+MOST_TOO_LONG = 4
+"""A summary of more times its length is cut no more: whoever writes it does not sum up."""
 
 _OPEN = re.compile(r"^\W*open\b\W*$|^\W*open:\s*", re.IGNORECASE | re.MULTILINE)
 _DONE = re.compile(r"^\W*done\b.*?(?=^\W*(?:facts|open)\b|\Z)", re.IGNORECASE | re.MULTILINE | re.DOTALL)
@@ -65,8 +67,11 @@ def checked(
     text = text.strip()
     if not text:
         return Refused("was empty")
-    if len(text.encode(errors="replace")) > replaced_bytes * LEAST_SAVED:
+    size = len(text.encode(errors="replace"))
+    if size > replaced_bytes * LEAST_SAVED:
         return Refused("was no shorter than what it sums up")
+    if size > size_bytes * MOST_TOO_LONG:
+        return Refused("was far longer than it was asked to be")
     if (lie := _lie(text, pins, covered)) is not None:
         return Refused(lie)
     body, items = _parts(text)
