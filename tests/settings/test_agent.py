@@ -60,6 +60,19 @@ def test_model_is_shown_as_much_of_the_history_as_the_setting_says(lab: Lab) -> 
     assert len(lab.asked()["messages"]) <= 7
 
 
+def test_older_part_is_summed_up_from_the_share_of_the_window_the_setting_says(lab: Lab) -> None:
+    def sums(threshold: float) -> int:
+        lab.put(agent={"compaction_threshold": threshold}, providers={"window_tokens": 12_000})
+        before, session = len(lab.model.requests()), lab.session()
+        for number in range(8):
+            lab.say(f"message {number} " + "and more " * 100, session=session)
+        asked = [request["body"]["messages"][0] for request in lab.model.requests()[before:]]
+        return sum(str(first["content"]).startswith("You sum up") for first in asked)
+
+    assert sums(0.95) == 0
+    assert sums(0.4) > 0
+
+
 def test_tool_results_are_cut_at_the_length_the_setting_says(lab: Lab) -> None:
     script = "head -c 5000 /dev/zero | tr '\\0' x"
     whole = lab.shell(script)
