@@ -54,13 +54,17 @@ def over(
     return None
 
 
-def over_at(provider: str, thinking: Thinking, settings: BudgetSettings) -> str | None:
+def over_at(
+    provider: str, thinking: Thinking, settings: BudgetSettings, *, price: Price | None
+) -> str | None:
     """Why a provider must not be asked any more today; None when it may be."""
     if thinking.day is None:
         return None
     spent = thinking.day.of_provider(provider)
     whose = f"{provider} today"
-    return _broken(whose, spent, 0, 0, settings.provider_day_tokens, settings.provider_day_usd)
+    tokens = thinking.estimate + ANSWER_TOKENS
+    cost = price.cost(Usage(thinking.estimate, ANSWER_TOKENS)) if price is not None else None
+    return _broken(whose, spent, tokens, cost, settings.provider_day_tokens, settings.provider_day_usd)
 
 
 def estimated(messages: Sequence[ChatMessage], tools: Iterable[ToolSchema], system: str) -> int:

@@ -130,6 +130,7 @@ class Agent:
         if self._budget.counts:
             system = self.composer.system(self.provider.limits)
             estimate = estimated(thinking.messages, self._schemas(thinking, self.provider.limits), system)
+        thinking.estimate = estimate
         price = self.provider.price
         return over(thinking, self._budget, steps=choice.steps, price=price, estimate=estimate)
 
@@ -194,7 +195,7 @@ class Agent:
             effort=thinking.choice.effort(limits) if thinking.choice else None,
             conversation_id=thinking.conversation_id,
             fitted=lambda other: self._question(thinking, other),
-            barred=lambda provider: over_at(provider, thinking, self._budget),
+            barred=lambda provider: over_at(provider, thinking, self._budget, price=self.provider.price),
         )
 
     def _schemas(self, thinking: Thinking, limits: ModelLimits) -> tuple[ToolSchema, ...]:

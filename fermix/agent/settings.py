@@ -83,5 +83,5 @@ class BudgetSettings:
     def counts(self) -> bool:
         """Whether any limit must be reckoned with before a question."""
         return any(
-            (self.turn_tokens, self.turn_usd, self.conversation_day_tokens, self.conversation_day_usd)
+            (self.turn_tokens, self.conversation_day_tokens, self.provider_day_tokens, self.counts_money)
         )

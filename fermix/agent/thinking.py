@@ -55,6 +55,8 @@ class Thinking:
     """How often in this turn a provider called the question too long."""
     steps: int = 0
     """Questions a model was asked in this turn."""
+    estimate: int = 0
+    """About how many tokens the next question is; 0 while no budget asks for it."""
     outcomes: list[Outcome] = field(default_factory=list)
     """What came of this turn's tool calls, whatever becomes of the messages."""
     detector: Detector = field(default_factory=Detector)
