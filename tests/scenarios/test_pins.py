@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -74,3 +76,12 @@ def test_a_model_that_cannot_be_had_is_refused_before_anything_is_accepted(
 
     assert refusal.value.code == "model_refused"
     assert house.bot.say("still here").text == "You said: still here"
+
+
+def test_the_command_line_names_a_model_for_one_question(house: House) -> None:
+    command = [sys.executable, "-m", "fermix", "ask", "--model", "second", "--effort", "high", "hi"]
+    done = subprocess.run(
+        command, env=house.bot.environment(), capture_output=True, text=True, timeout=30, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (0, "second\n"), done.stderr
