@@ -15,7 +15,7 @@ BYTES_PER_TOKEN = 4
 """About what tokenizers make of English, JSON and code."""
 ANSWER_TOKENS = 300
 """What an answer is taken to need at the least."""
-LEAST_TIME_S = 1.0
+LEAST_TIME_S = 0.05
 """A question that has less time left than this is not asked."""
 MICRO = 1_000_000
 

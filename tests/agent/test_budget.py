@@ -112,7 +112,7 @@ def test_provider_whose_day_is_spent_is_passed_over_for_the_next() -> None:
 def test_turn_that_has_no_time_left_asks_nothing() -> None:
     model = FakeModel("an answer")
 
-    ended = turn(model, timeout_s=0.2)
+    ended = turn(model, timeout_s=0.01)
 
     assert (model.requests, ended.error_code) == ([], "time_used_up")
 

@@ -40,7 +40,11 @@ def test_message_gives_the_turns_events_and_then_its_end(open_desk) -> None:
     result = desk.say(session="work")
 
     assert (result["text"], result["status"], result["session"]) == ("hi there", "completed", "work")
-    assert [event["name"] for event in desk.events] == ["accepted", "phase_change", "text_delta", "done"]
+    assert [event["name"] for event in desk.events if event["name"] != "phase_change"] == [
+        "accepted",
+        "text_delta",
+        "done",
+    ]
     assert desk.events[0]["seq"] == 0
     assert desk.events[0]["data"] == {"turn_id": result["turn_id"], "session": "work"}
 
@@ -53,7 +57,7 @@ def test_resume_ends_with_the_whole_result_whatever_was_seen(open_desk, after: i
     result = desk.ask("resume", turn_id=turn_id, after_seq=after)
 
     assert (result["text"], result["status"]) == ("hi there", "completed")
-    assert [event["seq"] for event in desk.events[1:]] == [seq for seq in (1, 2, 3) if seq > after]
+    assert [event["seq"] for event in desk.events[1:]] == [seq for seq in (1, 2, 3, 4) if seq > after]
 
 
 def test_turn_is_resumed_after_a_restart_with_numbers_above_those_seen(open_desk) -> None:
