@@ -22,11 +22,20 @@ _PHASES = {
 def tool_line(event: Event, width: int) -> str | None:
     """A line for a tool event, safe for a terminal; None when there is nothing worth telling."""
     name = str(event.data.get("name") or "tool")
-    if event.name == "tool_call_complete":
+    if event.name == "tool_call_complete" and name != "plan":
         return one_line(f"· {name} {_arguments(event.data.get('arguments'))}", width)
     if event.name == "tool_result" and event.data.get("is_error"):
         return one_line(f"· {name} failed: {event.data.get('text') or ''}", width)
     return None
+
+
+def plan_lines(event: Event, width: int) -> str:
+    """The steps of a plan, one on a line, those that are done marked."""
+    steps = event.data.get("steps")
+    known = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+    return "\n".join(
+        one_line(f"{'✓' if step.get('is_done') else '·'} {step.get('text') or ''}", width) for step in known
+    )
 
 
 def phase_words(phase: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from fermix.cli.activity import tool_line
+from fermix.cli.activity import plan_lines, tool_line
 from fermix.cli.completing import session_names
 from fermix.cli.door import Door
 from fermix.cli.launch import START_TIMEOUT_S
@@ -131,6 +131,8 @@ class AskView:
             self._add(self._reply.delta(text))
         elif event.name == "notice":
             self._say(text)
+        elif event.name == "plan" and self._shows_activity:
+            self._say(plan_lines(event, shutil.get_terminal_size().columns - 1))
         elif event.name.startswith("tool_"):
             self._reply.step_ended()
             line = tool_line(event, shutil.get_terminal_size().columns - 1)
