@@ -36,7 +36,10 @@ def told(log: TurnLog) -> list[tuple[str, dict[str, object]]]:
     [
         (TextDelta("a"), [("text_delta", {"text": "a"})]),
         (ReasoningDelta("a"), [("reasoning_delta", {"text": "a"})]),
-        (PhaseChanged(Phase.ACT, "runs look"), [("phase_change", {"phase": "act", "decision": "runs look"})]),
+        (
+            PhaseChanged(Phase.ACT, "runs look"),
+            [("phase_change", {"phase": "act", "decision": "runs look"})],
+        ),
         (Notice("a"), [("notice", {"text": "a"})]),
         (Replied(AssistantMessage("said already")), []),
         (
