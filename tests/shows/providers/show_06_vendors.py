@@ -173,7 +173,7 @@ def main(words: list[str]) -> int:
     this_machine(argv)
     print(
         f"{len(VENDORS)} vendors connected by setup and answering ask on their own wires, {troubles} "
-        "troubles told apart with nothing written; the built-in model and an Ollama that was found answer too"
+        "troubles told apart with nothing written; the built-in model answers, and an Ollama that was found"
     )
     return 0
 
