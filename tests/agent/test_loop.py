@@ -155,9 +155,7 @@ def test_acting_call_between_reading_ones_waits_and_is_waited_for() -> None:
 
 def test_step_limit_ends_with_what_was_done_and_asks_nothing_more() -> None:
     steps = iter(range(9))
-    desk = Desk(
-        lambda request: call("do", word=str(next(steps))), settings=AgentSettings(steps_per_turn=3)
-    )
+    desk = Desk(lambda request: call("do", word=str(next(steps))), settings=AgentSettings(steps_per_turn=3))
 
     ended = desk.run()[-1]
 
