@@ -137,6 +137,8 @@ class Agent:
     def tidied(self, thinking: Thinking) -> Iterator[AgentEvent]:
         """After an answer was delivered: sum up what the next question would have no room for."""
         limits = self.provider.limits
+        if thinking.choice is None or self._over(thinking, thinking.choice) is not None:
+            return
         yield from self._keeper.prepared(
             thinking,
             self.provider,

@@ -20,6 +20,7 @@ from fermix.agent.events import (
     Called,
     Compacted,
     Corrected,
+    Notice,
     PhaseChanged,
     Replied,
     Restarted,
@@ -139,6 +140,8 @@ class Turns:
         self._timeout_s = turn_timeout_s
         self._running: dict[str, RunningTurn] = {}
         self._wanting_room: set[ConversationKey] = set()
+        self._untold: dict[ConversationKey, str] = {}
+        """What came up behind the last answer, by conversation; the next turn tells it."""
         self._steering: Steering | None = None
         self._conversation_ids: OrderedDict[ConversationKey, str] = OrderedDict()
 
@@ -203,6 +206,8 @@ class Turns:
     def forget(self, key: ConversationKey, conversation_id: str) -> None:
         """Drop what memory holds of a conversation that was deleted."""
         self._conversation_ids.pop(key, None)
+        self._wanting_room.discard(key)
+        self._untold.pop(key, None)
         self._histories.forget(conversation_id)
 
     def answer(self, entry: InboxEntry, text: str, *, status: TurnStatus = TurnStatus.COMPLETED) -> None:
@@ -252,6 +257,8 @@ class Turns:
             day=self._ledger,
         )
         self._wanting_room.discard(entry.key)
+        if (untold := self._untold.pop(entry.key, None)) is not None:
+            turn.log.publish("notice", text=untold)
         ended = self._think(turn, agent, thinking)
         if ended is not None:
             self._end(turn, ended)
@@ -272,6 +279,8 @@ class Turns:
                     self._ledger.note(event.call, conversation_id=turn.conversation_id)
                 elif isinstance(event, Compacted):
                     self._sum_up(turn, event)
+                elif isinstance(event, Notice):  # this turn's watchers are gone
+                    self._untold[turn.entry.key] = event.text
         except (Cancelled, StoreError) as why:
             log.info("Turn %s leaves its conversation as it is: %s", turn.entry.turn_id, why)
 

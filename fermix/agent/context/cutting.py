@@ -30,7 +30,7 @@ def last_said(messages: Sequence[ChatMessage]) -> int:
 
 
 def places(messages: Sequence[ChatMessage]) -> list[int]:
-    """Indexes a request may begin at; the first step of the last turn is none, its request belongs to it."""
+    """Indexes a request may begin at; not the first step of the last turn."""
     said = last_said(messages)
     return [
         index
