@@ -1,6 +1,6 @@
 """500 turns with tool results of 1 B to 4 MB in a window of 8,192 tokens: none fails, nothing is forgotten.
 
-python -m tests.shows.providers.show_03_long_conversation [--binary dist/fermix-slim] [--source] [--turns 500]
+python -m tests.shows.providers.show_03_long_conversation [--binary FILE] [--source] [--turns 500]
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A model behind OpenAI's chat wire that refuses what is longer than its window, and keeps what it was asked."""
+"""A model on the chat wire that refuses what is longer than its window, and keeps what it was asked."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ SUMMING_UP = "You sum up"
 
 
 class WindowModel:
-    """Counts tokens by bytes; `answer` gives the words or the tool call for a request."""
+    """Counts tokens by bytes; `answer` gives the words or the tool call for a request, or breaks it off."""
 
-    def __init__(self, window_tokens: int, answer: Callable[[dict[str, Any]], object]) -> None:
+    def __init__(
+        self, window_tokens: int, answer: Callable[[dict[str, Any]], object], *, is_quiet: bool = False
+    ) -> None:
         self.window_tokens = window_tokens
         self.answer = answer
         self.asked: list[dict[str, Any]] = []
@@ -45,7 +47,12 @@ class WindowModel:
             def log_message(self, format: str, *args: object) -> None:
                 """Nothing."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(ThreadingHTTPServer):
+            def handle_error(self, request: object, client_address: object) -> None:
+                if not is_quiet:  # an answer that breaks on purpose is no news
+                    super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+        self._server = Server(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
