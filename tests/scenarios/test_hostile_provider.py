@@ -136,7 +136,12 @@ class HostileModel:
 
     def _answer(self, client: socket.socket) -> None:
         with client, suppress(OSError):
-            last = read_request(client)["messages"][-1]
+            request = read_request(client)
+            if request is None:  # the list of models
+                for part in forever(b'{"id":"x"},' * 5000, HEAD + b'{"data":['):
+                    client.sendall(part)
+                return
+            last = request["messages"][-1]
             parts = (
                 {**WRONG, **ODD}.get(without_note(str(last["content"]))) if last["role"] == "user" else None
             )
@@ -144,11 +149,14 @@ class HostileModel:
                 client.sendall(part)
 
 
-def read_request(client: socket.socket) -> dict[str, list[dict[str, object]]]:
+def read_request(client: socket.socket) -> dict[str, list[dict[str, object]]] | None:
+    """The question; None for a request without one."""
     received = b""
     while b"\r\n\r\n" not in received:
         received += client.recv(65_536)
     head, _, body = received.partition(b"\r\n\r\n")
+    if head.startswith(b"GET "):
+        return None
     size = next(
         int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if b"content-length" in line
     )
