@@ -11,6 +11,7 @@ from fermix.capabilities.context import ToolContext
 from fermix.capabilities.invoke import cut, invoke
 from fermix.capabilities.registry import Registry
 from fermix.capabilities.tool import Tool, tool
+from fermix.capabilities.turn import TurnFacts
 from fermix.errors import Cancelled, DeadlineExceeded, ToolDenied, ToolFailed, ToolRetry
 from fermix.messages import ToolCall, ToolMessage
 from fermix.secret import Secret
@@ -179,3 +180,26 @@ def test_result_within_the_limit_is_whole(size: int) -> None:
 
 def test_result_with_bytes_that_are_no_text_can_be_stored() -> None:
     assert run(lambda ctx: "name \udcff").text == "name ?"
+
+
+def test_whole_of_a_long_result_is_kept_and_the_model_is_told_where() -> None:
+    def long(ctx: ToolContext) -> str:
+        """Long."""
+        return "é" * 5_000
+
+    kept: list[tuple[str, str, str]] = []
+
+    def keep(made: ToolCall, turn: TurnFacts, text: str) -> str:
+        kept.append((made.name, turn.id, text))
+        return "R1"
+
+    registry = Registry([tool(policy=Policy.READ_ONLY)(long)])
+    context = tool_context(turn_facts(Path("/")))
+    arguments = {"registry": registry, "redact": str, "keep": keep}
+
+    cut_one = invoke(call("long"), context, result_limit_bytes=2_000, **arguments)
+    whole_one = invoke(call("long"), context, result_limit_bytes=10_000, **arguments)
+
+    assert kept == [("long", "turn-1", "é" * 5_000)]
+    assert cut_one.result_id == "R1" and 'tool_result_recall reads them, id "R1"' in cut_one.text
+    assert whole_one.result_id == "" and whole_one.text == "é" * 5_000

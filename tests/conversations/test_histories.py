@@ -5,7 +5,7 @@ import random
 import gevent
 import pytest
 
-from fermix.conversations import ConversationStore, Histories
+from fermix.conversations import ConversationStore, Histories, Summary
 from fermix.messages import AssistantMessage, ConversationKey, ToolCall, ToolMessage, UserMessage
 
 
@@ -175,3 +175,47 @@ def test_many_turns_at_once_in_a_small_cache_agree_with_the_store(store, append,
 
     running = [gevent.spawn(turns, one, seed) for seed, one in enumerate(ids)]
     gevent.joinall(running, timeout=60, raise_error=True)
+
+
+def summed_up(db, store, id, summary, kept):
+    return db.write(lambda connection: store.sum_up(connection, id, "turn-1", summary, kept))
+
+
+def test_summary_stands_before_what_is_kept_in_memory_and_after_a_restart(db, store, append, ids):
+    append(ids[0], user("a", "b", "c", "d"))
+    histories = Histories(store)
+    histories.get(ids[0])
+    summary = Summary(first_request="a", text="said a and b", messages=2)
+
+    assert summed_up(db, store, ids[0], summary, user("c", "d"))
+    histories.sum_up(ids[0], summary, 2)
+
+    expected = [*summary.shown(), *user("c", "d")]
+    assert histories.get(ids[0]) == Histories(store).get(ids[0]) == expected
+    assert histories.summary_of(ids[0]) == summary
+    append(ids[0], user("e"))
+    histories.extend(ids[0], user("e"))
+    assert histories.get(ids[0]) == Histories(store).get(ids[0]) == [*expected, *user("e")]
+    assert len(store.tail(ids[0], 10)) == 5
+
+
+def test_summary_stays_when_the_oldest_messages_go(db, store, append, ids):
+    append(ids[0], user("a", "b"))
+    histories = Histories(store, messages=4)
+    summary = Summary(first_request="a", text="said a", messages=1)
+    assert summed_up(db, store, ids[0], summary, user("b"))
+
+    for number in range(20):
+        append(ids[0], user(str(number)))
+        histories.extend(ids[0], user(str(number)))
+
+    shown = histories.get(ids[0])
+    assert shown[:2] == summary.shown()
+    assert shown[-1] == UserMessage("19") and len(shown) <= 8
+
+
+def test_summary_of_a_conversation_that_ends_otherwise_is_not_stored(db, store, append, ids):
+    append(ids[0], user("a", "b"))
+
+    assert not summed_up(db, store, ids[0], Summary(first_request="a", text="x"), user("z"))
+    assert Histories(store).get(ids[0]) == user("a", "b")
