@@ -34,6 +34,7 @@ class AgentSettings:
     compaction_threshold: float = setting(
         0.85,
         "Share of the model's window from which on the older part of a conversation is summed up.",
+        unit="of the window",
         minimum=0.2,
         maximum=0.95,
     )
