@@ -50,7 +50,7 @@ def _seeing(window: int, output: int | None, efforts: tuple[str, ...] = ()) -> M
 
 _CLAUDE = ("low", "medium", "high")
 _GPT = ("none", "low", "medium", "high", "xhigh")
-_GROK = ("low", "high")
+_GROK = ("low", "medium", "high")
 
 KNOWN: dict[str, dict[str, ModelFacts]] = {
     # Source: https://platform.claude.com/docs/en/about-claude/models/overview and the page of each model
@@ -84,9 +84,11 @@ KNOWN: dict[str, dict[str, ModelFacts]] = {
             _price(1.25, 10, cached=0.125),
         ),
     },
-    # Source: https://docs.x.ai/developers/models; from 200,000 tokens on a request costs more; 2026-12-01.
+    # Source: https://docs.x.ai/developers/models and /grok-4-7; from 200,000 tokens on a request costs more; 2026-12-01.
     "xai": {
-        "grok-4.7": ModelFacts(_seeing(500_000, None, _GROK), _price(2, 6, cached=0.5, up_to=199_999)),
+        "grok-4.7": ModelFacts(
+            _seeing(500_000, None, (*_GROK, "xhigh")), _price(2, 6, cached=0.5, up_to=199_999)
+        ),
         "grok-4.5": ModelFacts(_seeing(500_000, None, _GROK), _price(2, 6, cached=0.5, up_to=199_999)),
         "grok-4.3": ModelFacts(_seeing(1_000_000, None)),
     },
