@@ -84,7 +84,8 @@ KNOWN: dict[str, dict[str, ModelFacts]] = {
             _price(1.25, 10, cached=0.125),
         ),
     },
-    # Source: https://docs.x.ai/developers/models and /grok-4-7; from 200,000 tokens on a request costs more; 2026-12-01.
+    # Source: https://docs.x.ai/developers/models and /grok-4-7; from 200,000 tokens on a request costs
+    # more; 2026-12-01.
     "xai": {
         "grok-4.7": ModelFacts(
             _seeing(500_000, None, (*_GROK, "xhigh")), _price(2, 6, cached=0.5, up_to=199_999)
