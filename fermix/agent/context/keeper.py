@@ -60,6 +60,8 @@ class ContextKeeper:
         self._models: dict[ModelLimits, str] = {}
         self._fixed: dict[ModelLimits, int] = {}
         self._states: OrderedDict[str, _State] = OrderedDict()
+        self._measured: tuple[Sequence[ChatMessage], int, int] | None = None
+        """The messages measured last, how many they were and their size: shown at once, most often."""
 
     def prepared(
         self, thinking: Thinking, provider: Provider, *, system: str, tools: Sequence[ToolSchema]
@@ -76,13 +78,14 @@ class ContextKeeper:
                 yield from self._sum_up(thinking, provider, room, state, sizes, is_wanted=is_wanted)
                 size = sum(sizes_of(thinking.messages))
             yield from self._tell(thinking, provider, room, state, size)
-            size = min(size, room.space)
         else:
             if thinking.wants_room:
                 thinking.wants_room = False
                 yield Notice("This model's window is not known; there is nothing to make room in.")
             size = sum(sizes)
-        thinking.asked_bytes = self._fixed.get(provider.limits, 0) + size
+        self._measured = (thinking.messages, len(thinking.messages), size)
+        shown_bytes = size if room is None else min(size, room.space)
+        thinking.asked_bytes = self._fixed.get(provider.limits, 0) + shown_bytes
 
     def view(
         self, messages: Sequence[ChatMessage], limits: ModelLimits, *, system: str
@@ -95,7 +98,9 @@ class ContextKeeper:
         if fixed is None:  # one further on in a chain: its instructions and tools are those of the first
             fixed = max([len(system.encode()), *self._fixed.values()])
         room = self._room_of(limits, self._models.get(limits, ""), fixed)
-        return fitting if room is None else shown(fitting, room.space)
+        if room is None or self._fits(messages, fitting, room):
+            return fitting
+        return shown(fitting, room.space)
 
     def overflowed(
         self, thinking: Thinking, provider: Provider, *, system: str, tools: Sequence[ToolSchema]
@@ -119,6 +124,13 @@ class ContextKeeper:
         """What the provider counted for the question that was asked last."""
         if call.outcome == "done" and not call.is_estimated and call.model in self._models.values():
             self._estimator.learn(call.model, thinking.asked_bytes, call.usage.input_tokens)
+
+    def _fits(self, messages: Sequence[ChatMessage], fitting: Sequence[ChatMessage], room: Room) -> bool:
+        """Whether these are what was measured last, whole, and small enough."""
+        if self._measured is None or len(fitting) != len(messages):
+            return False
+        measured, count, size = self._measured
+        return measured is messages and count == len(messages) and size <= room.space
 
     def _sum_up(
         self,
