@@ -19,7 +19,8 @@ from tests.bench import Figure, percentile
 from tests.bot import Bot, Model, fresh_id
 
 TOOLS = 30
-HISTORY_TURNS = 100
+HISTORY = range(160, 241)
+"""Messages a request has when its turn counts as one with 200 of them."""
 TURNS = 1000
 DIRECT_REQUESTS = 300
 CONVERSATIONS = 1000
@@ -53,19 +54,29 @@ def turn_overhead() -> Iterator[Figure]:
 
     With fermix: client's send → request at the model, plus the model's last byte → `done` at the
     client. Without: the same two ways for the very bytes fermix sent, over a connection kept open.
+    The history grows, is summed up at the upper end of `HISTORY`, and grows again; the turns that
+    wait for a summary are left out.
     """
     model = Model({"rules": [{"when": "", "then": [{"say": "Fine, thank you. " * 8}]}]})
-    bot = Bot(model)
+    bot = Bot(model, config=f"[agent]\nhistory_messages = {HISTORY.stop - 1}\n")
     try:
         bot.start("--tools", str(TOOLS))
         with bot.connect() as connection:
             times = [_timed_turn(connection, f"How are you, number {number}?") for number in range(TURNS)]
-        with_fermix = _milliseconds(model.requests(), times)
-        direct = _milliseconds(*_direct_requests(model))
+        asked = [request for request in model.requests() if "tools" in request["body"]]
+        with_fermix = _milliseconds(asked, times)
+        sizes = [len(request["body"]["messages"]) for request in asked]
+        direct = _milliseconds(*_direct_requests(model, asked[_usual(sizes)]["body"]))
     finally:
         bot.close()
         model.close()
-    full, bare = with_fermix[HISTORY_TURNS:], percentile(direct, 0.5)
+    bare = percentile(direct, 0.5)
+    full = [
+        took
+        for took, size, before in zip(with_fermix[1:], sizes[1:], sizes, strict=False)
+        if size in HISTORY and size > before
+    ]
+    assert len(full) >= TURNS // 4, f"only {len(full)} turns had {HISTORY.start} messages and more"
     yield Figure("turn overhead p50, 30 tools, 200 messages", percentile(full, 0.5) - bare, 3.0, "ms")
     yield Figure("turn overhead p99", percentile(full, 0.99) - bare, 15.0, "ms")
     early, late = percentile(with_fermix[:200], 0.5), percentile(with_fermix[-200:], 0.5)
@@ -80,9 +91,17 @@ def _milliseconds(requests: list[dict[str, Any]], times: list[tuple[int, int]]) 
     ]
 
 
-def _direct_requests(model: Model) -> tuple[list[dict[str, Any]], list[tuple[int, int]]]:
-    """The last request again and again without fermix: what the model saw of it, and our stamps."""
-    body = msgspec.json.encode(model.requests()[-1]["body"])
+def _usual(sizes: list[int]) -> int:
+    """Which of the requests has nearest to 200 messages."""
+    middle = (HISTORY.start + HISTORY.stop) // 2
+    return min(range(len(sizes)), key=lambda number: abs(sizes[number] - middle))
+
+
+def _direct_requests(
+    model: Model, request: dict[str, Any]
+) -> tuple[list[dict[str, Any]], list[tuple[int, int]]]:
+    """One request again and again without fermix: what the model saw of it, and our stamps."""
+    body = msgspec.json.encode(request)
     connection = http.client.HTTPConnection("127.0.0.1", model.port, timeout=30)
     connection.connect()
     connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
