@@ -27,6 +27,17 @@ class Over:
     code: str
     """`steps_used_up`, `time_used_up` or `budget_used_up`."""
     words: str
+    setting: str = ""
+    """Whose limit it is; empty where it is none of `[budget]`."""
+
+    def way_on(self, has_acted: bool) -> str:
+        """What the person can do; `has_acted` says whether this turn came anywhere."""
+        raised = f"`fermix config set {self.setting} VALUE` and `fermix reload`"
+        if "_day_" in self.setting:
+            return f"It counts anew tomorrow. To go on today, raise the limit: {raised}."
+        if self.setting and not has_acted:
+            return f"The limit is too low for this question. To raise it: {raised}."
+        return "Say `go on` to continue from here."
 
 
 def over(
@@ -43,28 +54,26 @@ def over(
         return Over("time_used_up", "the time one turn may take is over.")
     tokens = estimate + ANSWER_TOKENS
     cost = price.cost(Usage(estimate, ANSWER_TOKENS)) if price is not None else None
-    limits = [("this turn", thinking.spent, settings.turn_tokens, settings.turn_usd)]
-    if thinking.day is not None:
+    turn = _Limits("turn", "this turn", settings.turn_tokens, settings.turn_usd)
+    broken = turn.broken(thinking.spent, tokens, cost)
+    if broken is None and thinking.day is not None:
         spent = thinking.day.of_conversation(thinking.conversation_id)
-        name = "this conversation today"
-        limits.append((name, spent, settings.conversation_day_tokens, settings.conversation_day_usd))
-    for whose, spent, most_tokens, most_usd in limits:
-        if (why := _broken(whose, spent, tokens, cost, most_tokens, most_usd)) is not None:
-            return Over("budget_used_up", why)
-    return None
+        most = settings.conversation_day_tokens, settings.conversation_day_usd
+        broken = _Limits("conversation_day", "this conversation", *most).broken(spent, tokens, cost)
+    return broken
 
 
 def over_at(
     provider: str, thinking: Thinking, settings: BudgetSettings, *, price: Price | None
-) -> str | None:
-    """Why a provider must not be asked any more today; None when it may be."""
+) -> Over | None:
+    """Why a provider of this price must not be asked any more today; None when it may be."""
     if thinking.day is None:
         return None
     spent = thinking.day.of_provider(provider)
-    whose = f"{provider} today"
     tokens = thinking.estimate + ANSWER_TOKENS
     cost = price.cost(Usage(thinking.estimate, ANSWER_TOKENS)) if price is not None else None
-    return _broken(whose, spent, tokens, cost, settings.provider_day_tokens, settings.provider_day_usd)
+    most = settings.provider_day_tokens, settings.provider_day_usd
+    return _Limits("provider_day", provider, *most).broken(spent, tokens, cost)
 
 
 def estimated(messages: Sequence[ChatMessage], tools: Iterable[ToolSchema], system: str) -> int:
@@ -79,19 +88,29 @@ def _size(message: ChatMessage) -> int:
     return len(message.text) + (0 if isinstance(message, ToolMessage) else len(message.note))
 
 
-def _broken(
-    whose: str, spent: Spent, tokens: int, cost: int | None, most_tokens: int, most_usd: float
-) -> str | None:
-    """In words, which of both limits what was spent and the next question break; 0 is no limit."""
-    if most_tokens and (spent.tokens + tokens > most_tokens or spent.tokens >= most_tokens):
-        return (
-            f"the next question would go over the {most_tokens:,} tokens {whose} may take "
-            f"({spent.tokens:,} are used)."
-        )
-    most = round(most_usd * MICRO)
-    if most and (spent.priced_micro_usd + (cost or 0) > most or spent.priced_micro_usd >= most):
-        used = spent.priced_micro_usd / MICRO
-        return (
-            f"the next question would go over the ${most_usd:g} {whose} may cost (${used:.4f} are spent)."
-        )
-    return None
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """A limit of tokens and one of money; 0 is no limit."""
+
+    setting: str
+    """What both names in `[budget]` begin with."""
+    whose: str
+    tokens: int
+    usd: float
+
+    def broken(self, spent: Spent, tokens: int, cost: int | None) -> Over | None:
+        """Which of both what was spent and the next question break."""
+        today = " today" if self.setting.endswith("_day") else ""
+        if self.tokens and (spent.tokens + tokens > self.tokens or spent.tokens >= self.tokens):
+            most, used = f"{self.tokens:,} tokens {self.whose} may take", f"{spent.tokens:,} are used"
+            return self._over(most + today, used, "tokens")
+        most_micro = round(self.usd * MICRO)
+        money = spent.priced_micro_usd
+        if most_micro and (money + (cost or 0) > most_micro or money >= most_micro):
+            used = f"${money / MICRO:.4f} are spent"
+            return self._over(f"${self.usd:g} {self.whose} may cost{today}", used, "usd")
+        return None
+
+    def _over(self, most: str, used: str, unit: str) -> Over:
+        words = f"the next question would go over the {most} ({used})."
+        return Over("budget_used_up", words, f"budget.{self.setting}_{unit}")

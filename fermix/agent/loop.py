@@ -197,7 +197,9 @@ class Agent:
             effort=thinking.choice.effort(limits) if thinking.choice else None,
             conversation_id=thinking.conversation_id,
             fitted=lambda other: self._question(thinking, other),
-            barred=lambda provider: over_at(provider, thinking, self._budget, price=self.provider.price),
+            barred=lambda name, price: (
+                why.words if (why := over_at(name, thinking, self._budget, price=price)) else None
+            ),
         )
 
     def _schemas(self, thinking: Thinking, limits: ModelLimits) -> tuple[ToolSchema, ...]:
@@ -263,7 +265,8 @@ class Agent:
         """The way out where no question may be asked any more: what was done and what is left."""
         yield PhaseChanged(Phase.SYNTHESIZE, limit.code)
         plan = plan_of(thinking.messages)
-        text = summed_up(limit.words, thinking.outcomes, plan, thinking.said)
+        way_on = limit.way_on(has_acted=bool(thinking.outcomes))
+        text = summed_up(limit.words, thinking.outcomes, plan, thinking.said, way_on=way_on)
         yield TurnEnded(TurnStatus.FAILED, text, thinking.usage, limit.code)
 
     def _fail(self, thinking: Thinking, failed: Failed) -> Iterator[AgentEvent]:
@@ -271,7 +274,9 @@ class Agent:
         if failed.kind is FailureKind.CANCELLED:
             yield TurnEnded(TurnStatus.CANCELLED, "Stopped.", thinking.usage, "cancelled")
         elif failed.kind is FailureKind.BUDGET:
-            yield from self._stop(thinking, Over("budget_used_up", failed.message))
+            asked = self.provider
+            why = over_at(asked.name, thinking, self._budget, price=asked.price)
+            yield from self._stop(thinking, why or Over("budget_used_up", failed.message))
         elif thinking.outcomes and thinking.context.turn.deadline.is_over():
             yield from self._stop(thinking, Over(failed.kind.value, failed.message))
         else:

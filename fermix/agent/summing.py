@@ -11,8 +11,11 @@ MOST_LINES = 12
 LONGEST_WORDS = 600
 
 
-def summed_up(why: str, outcomes: Sequence[Outcome], plan: Plan | None, said: str) -> str:
-    """Why it stopped, what was done, what is left; `said` is what the model said last on the way."""
+def summed_up(why: str, outcomes: Sequence[Outcome], plan: Plan | None, said: str, *, way_on: str) -> str:
+    """Why it stopped, what was done, what is left, and how to go on.
+
+    `said` is what the model said last on the way.
+    """
     parts = [f"Stopped: {why}"]
     told = [outcome for outcome in outcomes if plan is None or outcome.call.name != "plan"]
     if told:
@@ -25,7 +28,7 @@ def summed_up(why: str, outcomes: Sequence[Outcome], plan: Plan | None, said: st
         parts.append("Left to do:\n" + "\n".join(f"- {step}" for step in plan.left))
     else:
         parts.append("Left to do: the answer itself.")
-    parts.append("Say `go on` to continue from here.")
+    parts.append(way_on)
     return "\n\n".join(parts)
 
 

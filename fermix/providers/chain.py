@@ -172,7 +172,9 @@ class Chain:
         """Those that must not be asked, by identity, with why."""
         if request.barred is None:
             return {}
-        found = ((id(provider), request.barred(provider.name)) for provider, _ in self._routes)
+        found = (
+            (id(provider), request.barred(provider.name, provider.price)) for provider, _ in self._routes
+        )
         return {identity: why for identity, why in found if why is not None}
 
     def _entered(self, tried: set[int], barred: Collection[int] = ()) -> _Route | None:

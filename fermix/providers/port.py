@@ -64,8 +64,9 @@ class ModelRequest:
     """The same for all requests of one conversation, so that a provider finds its cache again."""
     fitted: Callable[[ModelLimits], ModelRequest] | None = None
     """The same question for a model of other limits, as a chain asks it; None: there is only this one."""
-    barred: Callable[[str], str | None] | None = None
-    """Why the provider of this name must not be asked, for a chain to ask before each; None: all may be."""
+    barred: Callable[[str, Price | None], str | None] | None = None
+    """Why the provider of this name and price must not be asked, for a chain to ask before each; None: all
+    may be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,10 @@ def test_question_over_a_budget_is_not_asked(budget: dict[str, float], day: Day)
     assert model.requests == []
     assert (ended.status, ended.error_code) == (TurnStatus.FAILED, "budget_used_up")
     assert "Nothing was done" in ended.text and "Left to do" in ended.text
+    (setting,) = budget
+    assert f"fermix config set budget.{setting} VALUE" in ended.text
+    assert ("counts anew tomorrow" in ended.text) == ("_day_" in setting)
+    assert "go on`" not in ended.text  # it would end in the same way
 
 
 def test_question_within_all_budgets_is_asked() -> None:
@@ -98,6 +102,7 @@ def test_budget_used_up_on_the_way_tells_what_was_done_and_what_of_the_plan_is_l
     assert 2 <= len(model.requests) < 100
     assert "`look`" in ended.text and ": done" in ended.text
     assert "Left to do:\n- write it down" in ended.text
+    assert ended.text.endswith("Say `go on` to continue from here.")
 
 
 def test_provider_whose_day_is_spent_is_passed_over_for_the_next() -> None:
@@ -107,6 +112,15 @@ def test_provider_whose_day_is_spent_is_passed_over_for_the_next() -> None:
     ended = turn(first, second, day=Day(one=spent(9_000)), provider_day_tokens=5_000)
 
     assert (ended.text, first.requests) == ("from the second", [])
+
+
+def test_price_of_the_first_does_not_bar_the_next() -> None:
+    dear, cheap = priced("from the first"), FakeModel("from the second")
+    dear.name, cheap.name = "dear", "cheap"
+
+    ended = turn(dear, cheap, day=Day(dear=spent(0, 30_000)), provider_day_usd=0.001)
+
+    assert (ended.text, dear.requests) == ("from the second", [])
 
 
 def test_turn_that_has_no_time_left_asks_nothing() -> None:
