@@ -414,3 +414,14 @@ class Unreadable(FlowError):
     """A provider's bytes are not what its protocol says, or too many."""
 
     code = "provider_unreadable"
+
+
+def exit_status_of(code: str) -> int:
+    """What a command ends with after an error of this code, also one that came from another process."""
+    waiting: list[type[FermixError]] = [FermixError]
+    while waiting:
+        kind = waiting.pop()
+        if kind.code == code:
+            return kind.exit_status
+        waiting += kind.__subclasses__()
+    return FermixError.exit_status

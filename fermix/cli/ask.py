@@ -31,6 +31,7 @@ from fermix.ipc.following import TurnWatch
         'fermix ask "Say hello"',
         "git diff | fermix ask --stdin Review this change",
         "fermix ask --attach photo.jpg What is this?",
+        "fermix ask --model openai/gpt-5 --effort high Think about this",
         "fermix ask --session work --timeout 60 --json Any news?",
     )
 )

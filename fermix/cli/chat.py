@@ -12,6 +12,7 @@ import click
 from fermix.cli.ask import AskView
 from fermix.cli.completing import session_names
 from fermix.cli.door import Door
+from fermix.cli.failure import Failure, show_failure
 from fermix.cli.options import examples, model_options, own_home
 from fermix.cli.talk import LEAVING, Talk
 from fermix.cli.terminal import has_cursor, is_terminal
@@ -19,7 +20,13 @@ from fermix.errors import FermixError, OwnerError, UsageError
 from fermix.paths import Home
 
 
-@click.command(epilog=examples("fermix chat", "fermix chat --session work", "fermix chat --new"))
+@click.command(
+    epilog=examples(
+        "fermix chat",
+        "fermix chat --session work",
+        "fermix chat --new --model openai/gpt-5 --effort high",
+    )
+)
 @click.option(
     "--session",
     metavar="NAME",
@@ -28,7 +35,7 @@ from fermix.paths import Home
 )
 @click.option("--new", "is_new", is_flag=True, help="Begin a conversation of its own.")
 @model_options
-def command(session: str | None, is_new: bool, model: str | None, effort: str | None) -> None:
+def command(session: str | None, is_new: bool, model: str | None, effort: str | None) -> int:
     """Talk with fermix.
 
     Enter sends, Alt-Enter begins a new line, Ctrl-C stops the answer, Ctrl-D leaves. Without a
@@ -39,24 +46,25 @@ def command(session: str | None, is_new: bool, model: str | None, effort: str | 
     # The process id tells chats apart that begin in the same second.
     own = f"chat-{datetime.now().astimezone():%Y%m%d-%H%M%S}-{os.getpid()}"
     chosen = own if is_new else session or "main"
-    chat(own_home(), chosen, model=model, effort=effort)
+    return chat(own_home(), chosen, model=model, effort=effort)
 
 
-def chat(home: Home, session: str, *, model: str | None = None, effort: str | None = None) -> None:
-    """Talk in `session` until the person leaves; without a model the settings name it."""
+def chat(home: Home, session: str, *, model: str | None = None, effort: str | None = None) -> int:
+    """Talk in `session` until the person leaves, the exit status; without a model the settings name it."""
     talk = Talk(Door(home, starts_private=True), session, model=model, effort=effort)
     if is_terminal(sys.stdin) and has_cursor(sys.stdout):
         from fermix.cli.chat_screen import chat_on_screen  # rich and prompt_toolkit are slow to import
 
         chat_on_screen(home, talk)
     else:
-        _chat_in_lines(talk)
+        return _chat_in_lines(talk)
+    return 0
 
 
-def _chat_in_lines(talk: Talk) -> None:
+def _chat_in_lines(talk: Talk) -> int:
     """Without a terminal: every line is a message, answers are plain text.
 
-    Raises: OwnerError when the last turn did not complete, so that a script notices.
+    The exit status is that of the last turn, so that a script notices when it did not complete.
     """
     failed: FermixError | None = None
     for line in _lines():
@@ -67,9 +75,8 @@ def _chat_in_lines(talk: Talk) -> None:
             talk.send(line, AskView())
         except OwnerError as error:
             failed = error
-            print(f"fermix: {error.message}", file=sys.stderr, flush=True)
-    if failed is not None:
-        raise failed
+            show_failure(Failure.of(error), as_json=False)
+    return failed.exit_status if failed is not None else 0
 
 
 def _lines() -> Iterator[str]:

@@ -78,9 +78,4 @@ def run_verb(verb: Callable[[], int | None], *, as_json: bool) -> int:
     with contextlib.suppress(OSError):  # nobody reads any more
         show_failure(failure, as_json=as_json)
     hush_output()
-    return exit_status(failure)
-
-
-def exit_status(failure: Failure) -> int:
-    """0 ok, 1 failed, 2 usage, 3 not running."""
-    return {"usage": 2, "not_running": 3}.get(failure.code, failure.status)
+    return failure.status

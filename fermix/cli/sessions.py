@@ -81,13 +81,13 @@ def show(name: str, limit: int, as_json: bool) -> None:
 
 @group.command("resume", epilog=examples("fermix sessions resume main"))
 @click.argument("name", metavar="NAME", shell_complete=session_names)
-def resume(name: str) -> None:
+def resume(name: str) -> int:
     """Go on with a conversation in a chat."""
     from fermix.cli.chat import chat  # only this command needs it
 
     with Door(own_home(), starts_private=True).open() as connection:
         _messages(connection, name, 1)
-    chat(own_home(), name)
+    return chat(own_home(), name)
 
 
 @group.command("title", epilog=examples('fermix sessions title main "Everyday things"'))

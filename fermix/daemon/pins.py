@@ -60,6 +60,8 @@ class Pins:
 
     def check(self, pin: Pin) -> None:
         """Raises: ModelPinRefused when no such provider can be asked, or it knows no such effort."""
+        if pin.model and not pin.provider:
+            raise ModelPinRefused(f"No provider stands before '/{pin.model}'; expected PROVIDER/MODEL.")
         try:
             provider = self._provider(pin)
         except ProviderError as error:

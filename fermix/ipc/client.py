@@ -17,7 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fermix.errors import DaemonLost, DeadlineExceeded, FermixError, NotRunning, OwnerError, ProtocolError
+from fermix.errors import (
+    DaemonLost,
+    DeadlineExceeded,
+    FermixError,
+    NotRunning,
+    OwnerError,
+    ProtocolError,
+    exit_status_of,
+)
 from fermix.ipc.address import socket_address
 from fermix.ipc.frames import VERSION, FrameReader, encode
 
@@ -247,6 +255,7 @@ def _remote_error(error: object) -> FermixError:
     code, message, hint = error.get("code"), error.get("message"), error.get("hint")
     told = OwnerError(str(message or "The daemon refused."), hint=str(hint) if hint else None)
     told.code = str(code or "failed")
+    told.exit_status = exit_status_of(told.code)
     if told.code in _VERSION_CODES and told.hint is None:
         told.hint = "fermix restart"
     return told

@@ -13,7 +13,7 @@ class Pin(msgspec.Struct, frozen=True):
     effort: str = ""
 
     def __bool__(self) -> bool:
-        return bool(self.provider or self.effort)
+        return bool(self.provider or self.model or self.effort)
 
 
 def pin_of(model: str | None, effort: str | None) -> Pin | None:

@@ -283,9 +283,9 @@ def test_without_a_terminal_every_line_is_a_message(fermix: Any, daemon: Any) ->
 
 
 def test_without_a_terminal_the_last_failure_is_the_exit_code(fermix: Any, daemon: Any) -> None:
-    daemon.on["message"] = lambda request: request.error("queue_full", "Too many messages wait.")
+    daemon.on["message"] = lambda request: request.error("model_refused", "There is no such model.")
 
     done = fermix("chat", stdin="one\n")
 
-    assert done.exit_code == 1
-    assert "fermix: Too many messages wait." in done.stderr
+    assert done.exit_code == 2  # as if the command itself had seen it
+    assert done.stderr.count("fermix: There is no such model.") == 1

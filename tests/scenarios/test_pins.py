@@ -66,6 +66,7 @@ def test_a_pinned_model_that_is_down_is_not_replaced_by_another(house: House) ->
         ({"model": "secnd/x"}, "Did you mean 'second'?"),
         ({"model": "second", "effort": "utmost"}, "expected one of high"),
         ({"effort": "high"}, "it knows no levels of thinking"),
+        ({"model": "/x"}, "No provider stands before '/x'"),
     ],
 )
 def test_a_model_that_cannot_be_had_is_refused_before_anything_is_accepted(
@@ -74,7 +75,7 @@ def test_a_model_that_cannot_be_had_is_refused_before_anything_is_accepted(
     with pytest.raises(FermixError, match=words.replace("?", "[?]")) as refusal:
         house.say("hi", **more)
 
-    assert refusal.value.code == "model_refused"
+    assert (refusal.value.code, refusal.value.exit_status) == ("model_refused", 2)
     assert house.bot.say("still here").text == "You said: still here"
 
 
