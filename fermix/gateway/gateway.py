@@ -15,7 +15,7 @@ from fermix.gateway.inbox import Inbox, InboxEntry
 from fermix.gateway.outbox import Outbox
 from fermix.gateway.queue import Queue
 from fermix.gateway.settings import GatewaySettings
-from fermix.gateway.steering import Steering, words_of
+from fermix.gateway.steering import WAITS_FOR_STEP, Steering, words_of
 from fermix.gateway.turns import HANDED_BACK, TRIES, Turns
 from fermix.gateway.watch import Watch
 from fermix.messages import ConversationKey, Inbound
@@ -194,6 +194,8 @@ class Gateway:
         is_own_turn = entry.attempts >= TRIES or words_of(entry.inbound.text) is not None
         command = None if is_own_turn else commands.parse(entry.inbound.text)
         if command is None:
+            if words_of(entry.inbound.text) is not None and self.queue.is_running(entry.key):
+                self._watch.log_of(entry.turn_id).publish("notice", text=WAITS_FOR_STEP)
             self._steering.offer(entry)
             self.queue.offer(entry.key, entry.id)
         else:

@@ -14,6 +14,7 @@ from fermix.gateway.inbox import InboxEntry
 from fermix.gateway.queue import Queue
 
 COMMAND = "/steer"
+WAITS_FOR_STEP = "The answer on its way takes it up at its next step; /stop would end it now."
 TAKEN_UP = "Taken up by the answer that is on its way."
 
 

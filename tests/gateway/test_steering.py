@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from fermix.gateway.steering import TAKEN_UP, words_of
+from fermix.gateway.steering import TAKEN_UP, WAITS_FOR_STEP, words_of
 from fermix.messages import UserMessage
 from fermix.tasks import sleep
 from fermix.trust import GUEST_ATTENDED
@@ -31,6 +31,22 @@ def test_steer_hands_its_words_to_the_running_turn_at_the_next_step(open_office)
     kept = [message.text for message in office.messages() if isinstance(message, UserMessage)]
     assert kept == ["the door", "and the lamp"]
     assert len(office.model.requests) == 2
+
+
+def test_who_steers_is_told_at_once_that_it_waits_for_the_next_step(open_office) -> None:
+    office = open_office(call("act"), "both done")
+    seen: list = []
+
+    def during(ctx: object) -> None:
+        entry = office.submit("/steer and the lamp", id="2")
+        log = office.watch.find(entry.turn_id)
+        assert log is not None
+        seen.append(next(log.follow(0)))
+
+    office.on_run = during
+    office.say("the door", id="1")
+
+    assert (seen[0].name, seen[0].data) == ("notice", {"text": WAITS_FOR_STEP})
 
 
 def test_steer_that_comes_too_late_is_a_message_of_its_own(open_office) -> None:

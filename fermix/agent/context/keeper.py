@@ -27,6 +27,7 @@ PURPOSE = "summary"
 REDUCTIONS = 3
 """How often one question that a provider called too long is made shorter."""
 KNOWN_CONVERSATIONS = 512
+NEVER_SUMS_UP = "{model} is shown the latest of a conversation only; nothing is summed up for it."
 GROWN = 1.2
 """How much larger a history must be before a summary that failed is tried again."""
 
@@ -81,7 +82,7 @@ class ContextKeeper:
         else:
             if thinking.wants_room:
                 thinking.wants_room = False
-                yield Notice("This model's window is not known; there is nothing to make room in.")
+                yield Notice(NEVER_SUMS_UP.format(model=provider.model))
             size = sum(sizes)
         self._measured = (thinking.messages, len(thinking.messages), size)
         shown_bytes = size if room is None else min(size, room.space)
