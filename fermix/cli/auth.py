@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from functools import partial
 from typing import Any
 
 import click
@@ -88,7 +89,7 @@ def logout(name: str, as_json: bool) -> None:
 def _show(event: str, data: dict[str, Any], *, as_json: bool) -> None:
     """Where the person goes, and with what. On stderr with --json, so that stdout stays one object."""
     url = one_line(str(data.get("url", "")), 4000)
-    write = say if as_json else print
+    write = say if as_json else partial(print, flush=True)  # a pipe would keep it until the end
     if event == "code":
         write(
             f"Open this address in any browser:\n  {url}\nand type this code there:\n  {data.get('code')}"

@@ -265,6 +265,8 @@ def test_running_daemon_takes_the_new_provider_up(fermix: Any, model: Model) -> 
         (["setup"], "--provider"),
         (["setup", "--provider", "openai"], "--key-file"),
         (["setup", "--provider", "opnai"], "openai"),
+        (["setup", "--provider", "zzz"], "xai, anthropic, other."),  # each once
+        (["setup", "--provider", "openai_codex"], "fermix auth login openai_codex"),
         (["setup", "--key-file", "a", "--key-env", "B"], "exclude"),
         (["setup", "--key-env", "MISSING"], "MISSING"),
         (["setup", "--key-file", "/nowhere"], "/nowhere"),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fermix.config.references import NAME_EXPECTED, is_secret_name
 from fermix.errors import AddressRefused, OwnerError, UsageError
 from fermix.net.address import parse_base
+from fermix.providers.build import SIGN_INS
 from fermix.providers.settings import LOCAL, VENDOR_NAMES
 from fermix.secret import Secret
 from fermix.setup.wizard.port import Asker, Attempt, Decision, Given, Present, Probe, Table, Tried
@@ -131,8 +132,12 @@ class Wizard:
             raise UsageError(f"A provider cannot be called {name[:80]!r}. Expected {NAME_EXPECTED}.")
         if self._given.base_url is not None:
             return name
+        if name in SIGN_INS:
+            raise UsageError(
+                f"One signs in to {name!r} instead of keeping a key.", hint=f"fermix auth login {name}"
+            )
         near = difflib.get_close_matches(name, known, n=1)
-        meant = f"Did you mean {near[0]!r}?" if near else f"Available: {', '.join(known)}."
+        meant = f"Did you mean {near[0]!r}?" if near else f"Available: {', '.join(dict.fromkeys(known))}."
         raise UsageError(f"No provider named {name!r}. {meant}", hint="give a new one its --base-url")
 
     def _chosen_provider(self, asker: Asker) -> str:
