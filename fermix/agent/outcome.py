@@ -51,5 +51,6 @@ def outcomes_of(messages: Sequence[ChatMessage]) -> list[tuple[ToolCall, ToolMes
 
 
 def _line(text: str) -> str:
-    line = " ".join(text.split())
+    shown = "".join(char if char.isprintable() else " " for char in text[: LONGEST * 10])
+    line = " ".join(shown.split())
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"

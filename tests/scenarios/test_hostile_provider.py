@@ -198,7 +198,9 @@ def test_bad_answer_fails_its_turn_with_words_and_nothing_else(bot: Bot, name: s
 def test_odd_answer_that_can_be_used_is_used(bot: Bot, name: str) -> None:
     reply = bot.say(name, session=name)
 
-    assert (reply.result["status"], reply.text) == ("completed", "fine")
+    words, _, correction = reply.text.partition("\n\n**Correction** by fermix, from its own record:\n")
+    assert (reply.result["status"], words) == ("completed", "fine")
+    assert len(correction) < 500 and correction.isprintable()
 
 
 def test_others_are_served_while_answers_stream_without_end(bot: Bot) -> None:

@@ -18,7 +18,14 @@ from fermix.errors import FermixError
 from fermix.ipc.client import Result
 from fermix.ipc.following import TurnWatch
 from tests.bot import CHECKOUT, Bot, Model, fresh_id, wait_for
-from tests.states import AFTER_THE_REPLY, BEFORE_THE_REPLY, VICTIMS, kill_in_state, rows
+from tests.states import (
+    AFTER_THE_REPLY,
+    BEFORE_THE_REPLY,
+    VICTIMS,
+    kill_in_state,
+    rows,
+    words_of,
+)
 
 READY_WITHIN_S = 2.0
 SESSIONS = 4
@@ -123,7 +130,8 @@ def random_kills(binary: Path, kills: int, seed: int) -> tuple[int, float]:
 def check(bot: Bot, people: list[Person], notes: Path) -> int:
     heard = {word: text for person in people for word, text in person.heard.items()}
     for word, text in heard.items():
-        assert text == f"Answer to {word}." or text.startswith(HONEST), f"{word} was answered {text!r}"
+        is_answer = words_of(text) == f"Answer to {word}."
+        assert is_answer or text.startswith(HONEST), f"{word} was answered {text!r}"
     runs = Counter(notes.read_text().split())
     assert max(runs.values()) == 1, f"ran more than once: {[word for word, n in runs.items() if n > 1]}"
     finals = "SELECT count(*) FROM messages WHERE role = 'assistant' AND turn_id = inbox.turn_id AND {}"
