@@ -302,7 +302,7 @@ class _Probe:
                 return "Check the key: all of it, of this provider, and not revoked."
             case ProbeStatus.ADDRESS:
                 end = "" if self._spec.trim else "; it usually ends in /v1"
-                return f"Check the address {self._candidate.base_url}{end}"
+                return f"Check that its server runs, and the address {self._candidate.base_url}{end}"
             case ProbeStatus.MODEL_UNKNOWN:
                 near = nearest(model or "", self._models)
                 return f"It has: {', '.join(near)}" if near else "Name a model that this provider has."

@@ -45,7 +45,7 @@ VENDORS = (
     ),
     Vendor(
         name="openai",
-        label="OpenAI",
+        label="OpenAI (for a ChatGPT subscription instead of a key: fermix auth login)",
         # Source: https://developers.openai.com/docs/models ("if you're not sure where to start"),
         # read 2026-11-30
         base_url="https://api.openai.com/v1",
