@@ -72,6 +72,8 @@ class Chain:
     def __init__(self, providers: Sequence[Provider], *, clock: Clock) -> None:
         """The first is the primary one; at least one."""
         self._routes: list[_Route] = [(provider, Gate(clock)) for provider in providers]
+        self._told: set[str] = set()
+        """Who is passed over, and somebody was told."""
 
     @property
     def name(self) -> str:
@@ -109,6 +111,8 @@ class Chain:
             tried.add(id(route[0]))
             if before is not None:
                 yield Remark(_handed_over(*before, route[0].name))
+            elif (untold := self._newly_barred(barred)) is not None:
+                yield Remark(f"{untold} has used up its budget of today; {route[0].name} answers instead.")
             if was_shown:
                 yield Restarted()
             outcome, was_shown = yield from _one(route, self._asked(request, route[0], limits, tried))
@@ -117,6 +121,10 @@ class Chain:
             before = (route[0].name, outcome)
             if outcome.kind in STAYING:
                 break
+            # Again, since what failed may have been billed.
+            late = {one: why for one, why in self._barred(request).items() if one not in tried}
+            barred |= late
+            tried.update(late)
         if before is None and len(barred) == len(self._routes):
             yield Failed(FailureKind.BUDGET, next(iter(barred.values())), retryable=False)
             return
@@ -176,6 +184,13 @@ class Chain:
             (id(provider), request.barred(provider.name, provider.price)) for provider, _ in self._routes
         )
         return {identity: why for identity, why in found if why is not None}
+
+    def _newly_barred(self, barred: Collection[int]) -> str | None:
+        """The first of these that nobody was told of yet; None when there is no such."""
+        names = [provider.name for provider, _ in self._routes if id(provider) in barred]
+        untold = next((name for name in names if name not in self._told), None)
+        self._told = set(names)
+        return untold
 
     def _entered(self, tried: set[int], barred: Collection[int] = ()) -> _Route | None:
         """The next provider that may be asked; None when there is no other.

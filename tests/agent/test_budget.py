@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fermix.agent.events import TurnEnded, TurnStatus
+from fermix.agent.events import AgentEvent, Notice, TurnEnded, TurnStatus
 from fermix.agent.loop import Agent
 from fermix.agent.settings import AgentSettings, BudgetSettings
 from fermix.agent.thinking import Thinking
@@ -39,7 +39,14 @@ def spent(tokens: int = 0, micro_usd: int = 0) -> Spent:
 
 
 def turn(*models: FakeModel, day: Day | None = None, timeout_s: float = 30.0, **budget: float) -> TurnEnded:
-    chain = Chain(models, clock=SystemClock())
+    *_, ended = events(Chain(models, clock=SystemClock()), day=day, timeout_s=timeout_s, **budget)
+    assert isinstance(ended, TurnEnded)
+    return ended
+
+
+def events(
+    chain: Chain, *, day: Day | None = None, timeout_s: float = 30.0, **budget: float
+) -> list[AgentEvent]:
     agent = Agent(
         chain,
         Registry(()),
@@ -49,9 +56,7 @@ def turn(*models: FakeModel, day: Day | None = None, timeout_s: float = 30.0, **
     )
     context = tool_context(turn_facts(Path("/"), timeout_s=timeout_s))
     thinking = Thinking(context, [UserMessage("go on with the work")], conversation_id="c", day=day)
-    *_, ended = agent.run(thinking)
-    assert isinstance(ended, TurnEnded)
-    return ended
+    return list(agent.run(thinking))
 
 
 def priced(*script: object) -> FakeModel:
@@ -112,6 +117,23 @@ def test_provider_whose_day_is_spent_is_passed_over_for_the_next() -> None:
     ended = turn(first, second, day=Day(one=spent(9_000)), provider_day_tokens=5_000)
 
     assert (ended.text, first.requests) == ("from the second", [])
+
+
+def test_person_is_told_once_that_another_answers_for_one_whose_day_is_spent() -> None:
+    first, second = FakeModel(), FakeModel("a", "b")
+    first.name, second.name = "one", "two"
+    chain, day = Chain((first, second), clock=SystemClock()), Day(one=spent(9_000))
+
+    told = [
+        [
+            event.text
+            for event in events(chain, day=day, provider_day_tokens=5_000)
+            if isinstance(event, Notice)
+        ]
+        for _ in range(2)
+    ]
+
+    assert told == [["one has used up its budget of today; two answers instead."], []]
 
 
 def test_price_of_the_first_does_not_bar_the_next() -> None:
