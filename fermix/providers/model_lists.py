@@ -15,11 +15,14 @@ from typing import Any
 
 import msgspec
 
+from fermix.providers.apis.wire import number
 from fermix.providers.learned import Learned
 from fermix.providers.limits import Price
 
 _LARGEST = 100_000_000
 """Most tokens a window is believed to have."""
+_SMALLEST = 512
+"""Fewest."""
 _DEAREST = 1_000_000_000_000
 """Micro-USD for a million tokens: a million dollars."""
 _LEVELS = ("minimal", "low", "medium", "high", "xhigh", "max")
@@ -49,15 +52,15 @@ class _Can(msgspec.Struct):
 
 
 class _Pricing(msgspec.Struct):
-    prompt: str | float | None = None
-    completion: str | float | None = None
-    input_cache_read: str | float | None = None
-    input_cache_write: str | float | None = None
+    prompt: Any = None
+    completion: Any = None
+    input_cache_read: Any = None
+    input_cache_write: Any = None
 
 
 class _Top(msgspec.Struct):
-    context_length: int | None = None
-    max_completion_tokens: int | None = None
+    context_length: Any = None
+    max_completion_tokens: Any = None
 
 
 class _Architecture(msgspec.Struct):
@@ -66,11 +69,11 @@ class _Architecture(msgspec.Struct):
 
 class _Model(msgspec.Struct):
     id: str = ""
-    context_length: int | None = None
-    max_context_length: int | None = None
-    max_model_len: int | None = None
-    max_input_tokens: int | None = None
-    max_tokens: int | None = None
+    context_length: Any = None
+    max_context_length: Any = None
+    max_model_len: Any = None
+    max_input_tokens: Any = None
+    max_tokens: Any = None
     top_provider: _Top | None = None
     architecture: _Architecture | None = None
     supported_parameters: list[str] | None = None
@@ -84,7 +87,7 @@ class _Listed(msgspec.Struct):
 
 class _Names(msgspec.Struct):
     id: str = ""
-    aliases: list[str] | None = None
+    aliases: Any = None
 
 
 class _Thinking(msgspec.Struct):
@@ -121,19 +124,19 @@ def read_shown(body: bytes) -> Learned | None:
     architecture = str(shown.model_info.get("general.architecture"))
     levels = shown.thinking.values if shown.thinking else []
     return Learned(
-        window_tokens=_count(shown.model_info.get(f"{architecture}.context_length")),
+        window_tokens=_window(shown.model_info.get(f"{architecture}.context_length")),
         sees_images="vision" in shown.capabilities,
         takes_tools="tools" in shown.capabilities,
         efforts=tuple(level for level in levels if isinstance(level, str)),
     )
 
 
-def _names(raw: msgspec.Raw) -> tuple[str, ...]:
+def _names(raw: msgspec.Raw) -> tuple[object, ...]:
     try:
         names = msgspec.json.decode(raw, type=_Names)
     except (msgspec.DecodeError, RecursionError):
         return ()
-    return (names.id, *(names.aliases or ()))
+    return (names.id, *(names.aliases if isinstance(names.aliases, list) else ()))
 
 
 def _learned(model: _Model, today: str) -> Learned:
@@ -153,7 +156,7 @@ def _learned(model: _Model, today: str) -> Learned:
         model.max_input_tokens,
     )
     return Learned(
-        window_tokens=next((found for each in windows if (found := _count(each))), None),
+        window_tokens=next((found for each in windows if (found := _window(each))), None),
         max_output_tokens=_count(top.max_completion_tokens) or _count(model.max_tokens),
         sees_images=sees,
         takes_tools=tools,
@@ -184,16 +187,20 @@ def _price(pricing: _Pricing, today: str) -> Price | None:
     )
 
 
-def _micro(usd: str | float | None) -> int | None:
+def _micro(usd: object) -> int | None:
     """Micro-USD for a million tokens from USD for one."""
-    try:
-        micro = round(float(usd) * 1_000_000_000_000) if usd is not None else -1
-    except (ValueError, OverflowError):
+    told = number(usd)
+    if told is None or not 0 <= told * 1_000_000_000_000 <= _DEAREST:
         return None
-    return micro if 0 <= micro <= _DEAREST else None
+    return round(told * 1_000_000_000_000)
 
 
 def _count(value: object) -> int | None:
-    return (
-        value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _LARGEST else None
-    )
+    told = number(value)
+    return int(told) if told is not None and 1 <= told <= _LARGEST else None
+
+
+def _window(value: object) -> int | None:
+    """A window nothing fits into is a mistake and no window."""
+    told = _count(value)
+    return told if told is not None and told >= _SMALLEST else None

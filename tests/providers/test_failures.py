@@ -108,6 +108,12 @@ def test_a_long_message_is_shortened_and_put_on_one_line() -> None:
         ({"retry-after": "soon"}, None),
         ({"retry-after": "-5"}, None),
         ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "99999999999"}, None),
+        ({"retry-after-ms": "99999999999999"}, None),
+        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, None),
+        ({"retry-after": "Fri, 31 Dec 99999999999999 23:59:59 GMT"}, None),
+        ({"retry-after": "2592000"}, 2_592_000.0),
         ({}, None),
     ],
 )

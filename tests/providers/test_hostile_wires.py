@@ -145,3 +145,61 @@ def test_an_error_event_of_messages_that_is_not_json_is_still_an_error() -> None
     _, failed = read("anthropic_messages", [b"event: error\ndata: we are overloaded\n\n"])
     assert isinstance(failed, Failed)
     assert failed.retryable and "we are overloaded" in failed.message
+
+
+WITH_COUNT = {
+    "openai_chat": (
+        '{{"choices": [{{"delta": {{"content": "hi"}}, "finish_reason": "stop"}}],'
+        ' "usage": {{"prompt_tokens": {count}, "completion_tokens": 1, "prompt_tokens_details": {count},'
+        ' "cost": {count}}}}}'
+    ),
+    "openai_responses": (
+        '{{"type": "response.completed", "response": {{"status": "completed", "output": [{{"type":'
+        ' "message", "content": [{{"type": "output_text", "text": "hi"}}]}}],'
+        ' "usage": {{"input_tokens": {count}, "output_tokens": 1, "input_tokens_details": {count}}}}}}}'
+    ),
+    "anthropic_messages": (
+        '{{"type": "message_start", "message": {{"usage": {{"input_tokens": {count},'
+        ' "output_tokens": 1}}}}}}\n\n'
+        'data: {{"type": "content_block_delta", "delta": {{"text": "hi"}}}}\n\n'
+        'data: {{"type": "message_delta", "delta": {{"stop_reason": "end_turn"}}, "usage": {count}}}'
+    ),
+    "ollama_chat": (
+        '{{"message": {{"content": "hi"}}, "done": true, "prompt_eval_count": {count}, "eval_count": 1}}'
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("count", "tokens"),
+    [
+        ("12.0", 12),
+        ("12.7", 12),
+        ('"17"', 17),
+        ("1e3", 1000),
+        ("true", 0),
+        ("[]", 0),
+        ("{}", 0),
+        ('"many"', 0),
+    ],
+)
+@pytest.mark.parametrize("api", APIS)
+def test_an_odd_count_does_not_cost_the_answer(api: str, count: str, tokens: int) -> None:
+    said = WITH_COUNT[api].format(count=count)
+    body = f"{said}\n" if api == "ollama_chat" else f"data: {said}\n\n"
+
+    _, end = read(api, [body.encode()])
+
+    assert isinstance(end, Done) and end.reply.text == "hi"
+    assert (end.usage.input_tokens, end.usage.output_tokens) == (tokens, 1)
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_counts_without_a_number_count_as_none(api: str) -> None:
+    decoder = decoder_of(api)
+    said = (
+        WITH_COUNT[api].format(count="null").replace('_tokens": 1', '_tokens": []').replace(": 1}", ": []}")
+    )
+    decoder.feed(f"{said}\n".encode() if api == "ollama_chat" else f"data: {said}\n\n".encode())
+
+    assert decoder.usage is None

@@ -94,17 +94,34 @@ def test_each_vendor_is_read_in_its_own_words(entry: dict[str, Any], expected: L
     assert listed(entry) == expected
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"[]", b'{"data": 7}', b'{"data": [{"id": "m", "max_tokens": "x"}]}']
-)
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"data": 7}', b'{"data": [{"id": "n", "max_tokens": 9}]}'])
 def test_what_is_no_list_teaches_nothing(body: bytes) -> None:
     assert read_listed(body, "m", today=TODAY) is None
 
 
 def test_a_model_is_found_under_its_other_name() -> None:
-    body = b'{"data": [{"id": "m-2612", "aliases": ["m-latest"], "max_context_length": 9}]}'
+    body = b'{"data": [{"id": "m-2612", "aliases": ["m-latest"], "max_context_length": 900}]}'
 
-    assert read_listed(body, "m-latest", today=TODAY) == Learned(window_tokens=9)
+    assert read_listed(body, "m-latest", today=TODAY) == Learned(window_tokens=900)
+
+
+@pytest.mark.parametrize(
+    ("fact", "learned"),
+    [
+        ({"max_tokens": "x"}, Learned(window_tokens=8192)),
+        ({"max_tokens": 900.0}, Learned(window_tokens=8192, max_output_tokens=900)),
+        ({"max_tokens": "900"}, Learned(window_tokens=8192, max_output_tokens=900)),
+        ({"top_provider": {"context_length": 1}}, Learned(window_tokens=8192)),
+        ({"top_provider": {"context_length": [9]}}, Learned(window_tokens=8192)),
+        ({"pricing": {"prompt": [1], "completion": {}}}, Learned(window_tokens=8192)),
+        ({"pricing": {"prompt": "-1", "completion": "1e400"}}, Learned(window_tokens=8192)),
+        ({"aliases": [7, None]}, Learned(window_tokens=8192)),
+    ],
+)
+def test_an_odd_fact_does_not_cost_the_others(fact: dict[str, Any], learned: Learned) -> None:
+    body = {"data": [{"id": "m", "context_length": 8192, **fact}]}
+
+    assert read_listed(msgspec.json.encode(body), "m", today=TODAY) == learned
 
 
 def test_an_ollama_tells_window_sight_and_levels_of_thinking() -> None:

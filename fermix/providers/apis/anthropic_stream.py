@@ -18,9 +18,19 @@ from fermix.messages import AssistantMessage, NativeReply, ToolCall, Usage
 from fermix.providers.apis import failures
 from fermix.providers.apis.sse import SseEvent, SseParser
 from fermix.providers.apis.tool_calls import ToolCallAssembler
-from fermix.providers.apis.wire import BLOCKS_LIMIT, add_text, broken_off, stop_reason, tokens, unreadable
+from fermix.providers.apis.wire import (
+    BLOCKS_LIMIT,
+    add_text,
+    broken_off,
+    number,
+    part,
+    stop_reason,
+    tokens,
+    unreadable,
+)
 from fermix.providers.port import Done, Failed, FailureKind, ReasoningDelta, StreamEvent, TextDelta
 
+_COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 CUT_REASONS = frozenset({"max_tokens", "model_context_window_exceeded"})
 
 
@@ -44,16 +54,10 @@ class _Delta(msgspec.Struct):
     stop_reason: str | None = None
 
 
-class _Usage(msgspec.Struct):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-
-
 class _Message(msgspec.Struct):
     content: list[_Block] | None = None
-    usage: _Usage | None = None
+    usage: Any = None
+    """Any: an odd count must not cost the answer."""
     stop_reason: str | None = None
 
 
@@ -63,7 +67,8 @@ class _Event(msgspec.Struct):
     message: _Message | None = None
     content_block: _Block | None = None
     delta: _Delta | None = None
-    usage: _Usage | None = None
+    usage: Any = None
+    """Any: an odd count must not cost the answer."""
     error: Any = None
     """Any: read by `failures`."""
 
@@ -107,7 +112,7 @@ class AnthropicStream:
         self._blocks: list[_Open] = []
         self._places: dict[int, int] = {}
         self._calls = ToolCallAssembler()
-        self._counted = _Usage()
+        self._counted: dict[str, int] = {}
         self._stop_reason: str | None = None
 
     @property
@@ -117,15 +122,13 @@ class AnthropicStream:
     @property
     def usage(self) -> Usage | None:
         counted = self._counted
-        if counted.input_tokens is None and counted.output_tokens is None:
+        if "input_tokens" not in counted and "output_tokens" not in counted:
             return None
-        cached, written = (
-            tokens(counted.cache_read_input_tokens),
-            tokens(counted.cache_creation_input_tokens),
-        )
+        cached = counted.get("cache_read_input_tokens", 0)
+        written = counted.get("cache_creation_input_tokens", 0)
         return Usage(
-            input_tokens=tokens(counted.input_tokens) + cached + written,
-            output_tokens=tokens(counted.output_tokens),
+            input_tokens=counted.get("input_tokens", 0) + cached + written,
+            output_tokens=counted.get("output_tokens", 0),
             cached_tokens=cached,
             written_tokens=written,
         )
@@ -223,11 +226,11 @@ class AnthropicStream:
         elif event.type == "message_stop":
             self.is_over = True
 
-    def _count(self, usage: _Usage | None) -> None:
+    def _count(self, usage: object) -> None:
         """Take the counts that came; later ones are of the whole answer so far."""
-        for name in _Usage.__struct_fields__:
-            if usage is not None and getattr(usage, name) is not None:
-                setattr(self._counted, name, getattr(usage, name))
+        for name in _COUNTS:
+            if number(told := part(usage, name)) is not None:
+                self._counted[name] = tokens(told)
 
     def _begin(self, index: int, block: _Block, deltas: list[StreamEvent]) -> None:
         place = self._add(index, _Open(block.type, data=block.data or "", id=block.id or ""))

@@ -64,6 +64,7 @@ _BY_STATUS = {
     429: FailureKind.RATE_LIMITED,
 }
 _RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
+LONGEST_WAIT_S = 32 * 86_400.0
 _ADVICE = {
     FailureKind.AUTH: "Check its key and that the key may use this model.",
     FailureKind.QUOTA: "The account has no credit left.",
@@ -112,22 +113,28 @@ def from_event(error: object, *, provider: str) -> Failed:
 def retry_after_s(headers: Mapping[str, str], *, now_ms: int) -> float | None:
     """How long a response asks us to wait; None when it does not say.
 
-    `retry-after-ms` is milliseconds and counts first; `retry-after` is seconds or a date.
+    `retry-after-ms` is milliseconds and counts first; `retry-after` is seconds or a date. One that is
+    longer than any quota lasts is no wait: nobody could ask this provider again.
     """
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
-        return milliseconds / 1000
+        return believed(milliseconds / 1000)
     text = headers.get("retry-after")
     seconds = _number(text)
     if seconds is not None or not text:
-        return seconds
+        return believed(seconds)
     try:
         moment = parsedate_to_datetime(text)
-    except ValueError:
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return believed(max(0.0, moment.timestamp() - now_ms / 1000))
+    except (ValueError, OverflowError):
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, moment.timestamp() - now_ms / 1000)
+
+
+def believed(seconds: float | None) -> float | None:
+    """The wait; None for one beyond belief."""
+    return seconds if seconds is not None and seconds <= LONGEST_WAIT_S else None
 
 
 def read_error(error: object) -> ErrorFacts:

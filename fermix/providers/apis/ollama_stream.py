@@ -19,6 +19,7 @@ from fermix.providers.apis.wire import (
     EVENT_LIMIT_BYTES,
     add_text,
     broken_off,
+    number,
     stop_reason,
     tokens,
     unreadable,
@@ -46,8 +47,9 @@ class _Line(msgspec.Struct):
     message: _Message | None = None
     done: bool = False
     done_reason: str | None = None
-    prompt_eval_count: int | None = None
-    eval_count: int | None = None
+    prompt_eval_count: Any = None
+    eval_count: Any = None
+    """Any: an odd count must not cost the answer."""
     error: Any = None
     """Any: read by `failures`."""
 
@@ -113,7 +115,7 @@ class OllamaStream:
                 deltas.append(failures.from_event(said.error, provider=self._provider))
                 break
             self._message(said.message or _Message(), deltas)
-            if said.prompt_eval_count is not None or said.eval_count is not None:
+            if number(said.prompt_eval_count) is not None or number(said.eval_count) is not None:
                 self.usage = Usage(tokens(said.prompt_eval_count), tokens(said.eval_count))
             if said.done:
                 self.is_over, self._done_reason = True, said.done_reason or "stop"

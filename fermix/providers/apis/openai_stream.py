@@ -20,9 +20,10 @@ from fermix.providers.apis.wire import (
     add_text,
     broken_off,
     micro_usd,
+    part,
     stop_reason,
-    tokens,
     unreadable,
+    usage_of,
 )
 from fermix.providers.port import Done, Failed, FailureKind, ReasoningDelta, StreamEvent, TextDelta
 
@@ -57,27 +58,10 @@ class _Choice(msgspec.Struct):
     finish_reason: str | None = None
 
 
-class _Cached(msgspec.Struct):
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
-
-
-class _Thought(msgspec.Struct):
-    reasoning_tokens: int | None = None
-
-
-class _Usage(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    prompt_tokens_details: _Cached | None = None
-    completion_tokens_details: _Thought | None = None
-    cost: float | None = None
-    """In USD, as OpenRouter tells it."""
-
-
 class _Chunk(msgspec.Struct):
     choices: list[_Choice] | None = None
-    usage: _Usage | None = None
+    usage: Any = None
+    """Any: whatever it holds must not cost the answer; its `cost` is in USD."""
     error: Any = None
     """Any: an object, a text or a number, as the server likes; read by `failures`."""
 
@@ -151,8 +135,9 @@ class OpenAiStream:
                 deltas.append(failures.from_event(chunk.error, provider=self._provider))
                 break
             if chunk.usage is not None:
-                self.usage = _usage(chunk.usage)
-                self.cost_micro_usd = micro_usd(chunk.usage.cost)
+                counted = usage_of(chunk.usage, asked="prompt_tokens", said="completion_tokens")
+                self.usage = counted or self.usage
+                self.cost_micro_usd = micro_usd(part(chunk.usage, "cost"))
             for choice in chunk.choices or ():
                 if choice.index in (None, 0):
                     self._choice(choice, deltas)
@@ -200,22 +185,11 @@ def _parts(content: str | list[dict[str, Any]] | None) -> tuple[str, str]:
     if not isinstance(content, list):
         return content or "", ""
     said, thought = [], []
-    for part in content:
-        if part.get("type") == "thinking":
-            inner = part.get("thinking")
+    for each in content:
+        if each.get("type") == "thinking":
+            inner = each.get("thinking")
             pieces = inner if isinstance(inner, list) else [{"text": inner}]
-            thought += [str(each.get("text") or "") for each in pieces if isinstance(each, dict)]
+            thought += [str(piece.get("text") or "") for piece in pieces if isinstance(piece, dict)]
         else:
-            said.append(str(part.get("text") or ""))
+            said.append(str(each.get("text") or ""))
     return "".join(said), "".join(thought)
-
-
-def _usage(usage: _Usage) -> Usage:
-    details, thought = usage.prompt_tokens_details, usage.completion_tokens_details
-    return Usage(
-        input_tokens=tokens(usage.prompt_tokens),
-        output_tokens=tokens(usage.completion_tokens),
-        cached_tokens=tokens(details.cached_tokens if details else None),
-        written_tokens=tokens(details.cache_write_tokens if details else None),
-        reasoning_tokens=tokens(thought.reasoning_tokens if thought else None),
-    )

@@ -21,8 +21,8 @@ from fermix.providers.apis.wire import (
     add_text,
     broken_off,
     stop_reason,
-    tokens,
     unreadable,
+    usage_of,
 )
 from fermix.providers.port import Done, Failed, FailureKind, ReasoningDelta, StreamEvent, TextDelta
 
@@ -34,22 +34,6 @@ ENDINGS = frozenset({"completed", "incomplete"})
 """Statuses of an answer; another one, or none, is not the end of any."""
 
 
-class _Cached(msgspec.Struct):
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
-
-
-class _Thought(msgspec.Struct):
-    reasoning_tokens: int | None = None
-
-
-class _Usage(msgspec.Struct):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    input_tokens_details: _Cached | None = None
-    output_tokens_details: _Thought | None = None
-
-
 class _Incomplete(msgspec.Struct):
     reason: str | None = None
 
@@ -57,7 +41,8 @@ class _Incomplete(msgspec.Struct):
 class _Response(msgspec.Struct):
     status: str | None = None
     output: list[dict[str, Any]] | None = None
-    usage: _Usage | None = None
+    usage: Any = None
+    """Any: whatever it holds must not cost the answer."""
     incomplete_details: _Incomplete | None = None
     error: Any = None
     """Any: read by `failures`."""
@@ -203,15 +188,7 @@ class ResponsesStream:
             self._begun.add(index)
 
     def _finish(self, response: _Response, deltas: list[StreamEvent]) -> None:
-        if response.usage is not None:
-            read, thought = response.usage.input_tokens_details, response.usage.output_tokens_details
-            self.usage = Usage(
-                input_tokens=tokens(response.usage.input_tokens),
-                output_tokens=tokens(response.usage.output_tokens),
-                cached_tokens=tokens(read.cached_tokens if read else None),
-                written_tokens=tokens(read.cache_write_tokens if read else None),
-                reasoning_tokens=tokens(thought.reasoning_tokens if thought else None),
-            )
+        self.usage = usage_of(response.usage, asked="input_tokens", said="output_tokens")
         if response.status == "failed" or response.error is not None:
             deltas.append(failures.from_event(response.error or "", provider=self._provider))
             return

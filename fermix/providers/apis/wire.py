@@ -71,13 +71,48 @@ def add_text(whole: StringIO, text: str) -> None:
     whole.write(text)
 
 
-def tokens(count: int | None) -> int:
-    """A count that can be added up and stored, whatever number the server sent."""
-    return min(max(0, count or 0), TOKENS_LIMIT)
+def number(value: object) -> float | None:
+    """The number a server sent, also as text; None for everything else.
+
+    An odd count is no reason to lose the answer beside it.
+    """
+    if isinstance(value, str) and len(value) <= 40:
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # not NaN
+        return None
+    return value
 
 
-def micro_usd(usd: float | None) -> int | None:
+def tokens(count: object) -> int:
+    """A count that can be added up and stored, whatever the server sent."""
+    return int(min(max(0, number(count) or 0), TOKENS_LIMIT))
+
+
+def part(value: object, name: str) -> object:
+    """What stands under a name; None where there is nothing of the kind."""
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def usage_of(told: object, *, asked: str, said: str) -> Usage | None:
+    """Counts as OpenAI's wires tell them, under these names; None when there are none."""
+    if number(part(told, asked)) is None and number(part(told, said)) is None:
+        return None
+    read, thought = part(told, f"{asked}_details"), part(told, f"{said}_details")
+    return Usage(
+        input_tokens=tokens(part(told, asked)),
+        output_tokens=tokens(part(told, said)),
+        cached_tokens=tokens(part(read, "cached_tokens")),
+        written_tokens=tokens(part(read, "cache_write_tokens")),
+        reasoning_tokens=tokens(part(thought, "reasoning_tokens")),
+    )
+
+
+def micro_usd(told: object) -> int | None:
     """A cost as it is stored; None for none, and for what cannot be one."""
+    usd = number(told)
     return math.ceil(usd * 1_000_000 - 1e-6) if usd is not None and 0 <= usd < COST_LIMIT_USD else None
 
 

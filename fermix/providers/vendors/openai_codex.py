@@ -22,8 +22,9 @@ from fermix.auth.oauth.spec import Account, DevicePaths, IssuerSpec
 from fermix.auth.oauth.store import SignIn
 from fermix.errors import FermixError, ProviderError
 from fermix.net.door import OwnerDoor
+from fermix.providers.apis import failures
 from fermix.providers.apis.openai_responses import OpenAiResponses
-from fermix.providers.apis.wire import Quirks, Route
+from fermix.providers.apis.wire import Quirks, Route, number
 from fermix.providers.client import HttpProvider, failed_from
 from fermix.providers.limits import ModelLimits, Price
 from fermix.providers.port import Failed, ModelRequest, Provider, StreamEvent
@@ -211,7 +212,8 @@ def _rest_s(body: bytes) -> float | None:
         return None
     error = answer.get("error") if isinstance(answer, dict) else None
     rest_s = error.get("resets_in_seconds") if isinstance(error, dict) else None
-    return float(rest_s) if isinstance(rest_s, int | float) and 0 <= rest_s < 1e9 else None
+    seconds = number(rest_s)
+    return failures.believed(float(seconds)) if seconds is not None and seconds >= 0 else None
 
 
 VENDOR = make
