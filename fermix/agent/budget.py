@@ -54,6 +54,27 @@ def over(
         return Over("time_used_up", "the time one turn may take is over.")
     tokens = estimate + ANSWER_TOKENS
     cost = price.cost(Usage(estimate, ANSWER_TOKENS)) if price is not None else None
+    return _over_own(thinking, settings, tokens, cost)
+
+
+def over_at(
+    provider: str, thinking: Thinking, settings: BudgetSettings, *, price: Price | None
+) -> Over | None:
+    """Why a provider of this price must not be asked; None when it may be.
+
+    The turn and the conversation count again: one that stands in may be dearer.
+    """
+    tokens = thinking.estimate + ANSWER_TOKENS
+    cost = price.cost(Usage(thinking.estimate, ANSWER_TOKENS)) if price is not None else None
+    if (own := _over_own(thinking, settings, tokens, cost)) is not None or thinking.day is None:
+        return own
+    spent = thinking.day.of_provider(provider)
+    most = settings.provider_day_tokens, settings.provider_day_usd
+    return _Limits("provider_day", provider, *most).broken(spent, tokens, cost)
+
+
+def _over_own(thinking: Thinking, settings: BudgetSettings, tokens: int, cost: int | None) -> Over | None:
+    """Which limit of the turn or its conversation the next question breaks."""
     turn = _Limits("turn", "this turn", settings.turn_tokens, settings.turn_usd)
     broken = turn.broken(thinking.spent, tokens, cost)
     if broken is None and thinking.day is not None:
@@ -61,19 +82,6 @@ def over(
         most = settings.conversation_day_tokens, settings.conversation_day_usd
         broken = _Limits("conversation_day", "this conversation", *most).broken(spent, tokens, cost)
     return broken
-
-
-def over_at(
-    provider: str, thinking: Thinking, settings: BudgetSettings, *, price: Price | None
-) -> Over | None:
-    """Why a provider of this price must not be asked any more today; None when it may be."""
-    if thinking.day is None:
-        return None
-    spent = thinking.day.of_provider(provider)
-    tokens = thinking.estimate + ANSWER_TOKENS
-    cost = price.cost(Usage(thinking.estimate, ANSWER_TOKENS)) if price is not None else None
-    most = settings.provider_day_tokens, settings.provider_day_usd
-    return _Limits("provider_day", provider, *most).broken(spent, tokens, cost)
 
 
 def estimated(messages: Sequence[ChatMessage], tools: Iterable[ToolSchema], system: str) -> int:

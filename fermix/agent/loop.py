@@ -85,10 +85,17 @@ class Agent:
         for the next one, so no tool starts before the reply that asked for it is durable.
         Raises: Cancelled when the turn is stopped while a tool runs.
         """
+        thinking.barred = lambda name, price: (
+            why.words if (why := over_at(name, thinking, self._budget, price=price)) else None
+        )
         choice = yield from self._look_at(thinking)
         while True:
-            thinking.messages += thinking.steered()
-            if (limit := self._over(thinking, choice)) is not None:
+            # Looked at before anything is taken up: what a person adds behind the end gets its own turn.
+            limit = self._over(thinking, choice)
+            if limit is None and (added := thinking.steered()):
+                thinking.messages += added
+                limit = self._over(thinking, choice)
+            if limit is not None:
                 yield from self._stop(thinking, limit)
                 return
             outcome = yield from self._ask(thinking)
@@ -134,6 +141,12 @@ class Agent:
         price = self.provider.price
         return over(thinking, self._budget, steps=choice.steps, price=price, estimate=estimate)
 
+    def _over_next(self, thinking: Thinking) -> Failed | None:
+        """Why nothing more may be asked within this step, after a call that did not answer it."""
+        why = self.provider.name, self.provider.price
+        barred = thinking.barred(*why) if thinking.barred is not None else None
+        return Failed(FailureKind.BUDGET, barred, retryable=False) if barred is not None else None
+
     def tidied(self, thinking: Thinking) -> Iterator[AgentEvent]:
         """After an answer was delivered: sum up what the next question would have no room for."""
         limits = self.provider.limits
@@ -152,7 +165,10 @@ class Agent:
         yield PhaseChanged(Phase.REASON, f"step {thinking.steps}: asks {self.provider.model}")
         limits = self.provider.limits
         system, tools = self.composer.system(limits), self._schemas(thinking, limits)
+        before = thinking.spent
         yield from self._keeper.prepared(thinking, self.provider, system=system, tools=tools)
+        if thinking.spent is not before and (limit := self._over_next(thinking)) is not None:
+            return limit
         request = self._question(thinking, limits)
         for event in self.provider.stream(request):
             if isinstance(event, TextDelta | ReasoningDelta | Restarted):
@@ -171,11 +187,11 @@ class Agent:
             elif event.kind is FailureKind.IMAGE_UNSUPPORTED and request.images:
                 self._album.refuse(request.images)
                 yield Notice("The pictures were refused; the model is told their names instead.")
-                return (yield from self._ask(thinking))
+                return self._over_next(thinking) or (yield from self._ask(thinking))
             elif event.kind is FailureKind.CONTEXT_OVERFLOW and (
                 yield from self._keeper.overflowed(thinking, self.provider, system=system, tools=tools)
             ):
-                return (yield from self._ask(thinking))
+                return self._over_next(thinking) or (yield from self._ask(thinking))
             else:
                 return event
         return Failed(
@@ -197,9 +213,7 @@ class Agent:
             effort=thinking.choice.effort(limits) if thinking.choice else None,
             conversation_id=thinking.conversation_id,
             fitted=lambda other: self._question(thinking, other),
-            barred=lambda name, price: (
-                why.words if (why := over_at(name, thinking, self._budget, price=price)) else None
-            ),
+            barred=thinking.barred,
         )
 
     def _schemas(self, thinking: Thinking, limits: ModelLimits) -> tuple[ToolSchema, ...]:

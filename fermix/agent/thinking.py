@@ -14,7 +14,7 @@ from fermix.agent.prompt import fit
 from fermix.capabilities.context import ToolContext
 from fermix.conversations.summaries import Summary
 from fermix.messages import ChatMessage, ModelCall, Usage, UserMessage
-from fermix.providers.port import ModelLimits, Provider, ToolSchema
+from fermix.providers.port import ModelLimits, Price, Provider, ToolSchema
 from fermix.usage.spent import NOTHING, Spent
 
 
@@ -51,6 +51,8 @@ class Thinking:
     """Whether the person asked for the older messages to be summed up."""
     asked_bytes: int = 0
     """About the size of the question that was asked last."""
+    barred: Callable[[str, Price | None], str | None] | None = None
+    """Why a provider of this name and price must not be asked, a summary included; None: all may."""
     overflows: int = 0
     """How often in this turn a provider called the question too long."""
     steps: int = 0

@@ -256,6 +256,8 @@ class Turns:
             steered=lambda: self._fold(turn),
             day=self._ledger,
         )
+        if turn.life > 1:
+            self._go_on_counting(turn, thinking)
         self._wanting_room.discard(entry.key)
         if (untold := self._untold.pop(entry.key, None)) is not None:
             turn.log.publish("notice", text=untold)
@@ -267,6 +269,13 @@ class Turns:
         else:
             self._bill(turn)
             self._hand_back(entry)
+
+    def _go_on_counting(self, turn: RunningTurn, thinking: Thinking) -> None:
+        """What earlier lives of the turn took stays taken: an end in the middle gives no new budget."""
+        turn_id = turn.entry.turn_id
+        thinking.spent = self._db.read(lambda connection: spent_within(connection, turn_id))
+        stored = self._conversations.of_turn(turn_id)
+        thinking.steps = sum(isinstance(each.message, AssistantMessage) for each in stored)
 
     def _tidy(self, turn: RunningTurn, agent: Agent, thinking: Thinking) -> None:
         """Sum up behind the delivered answer what the next question would have no room for."""
@@ -452,7 +461,7 @@ class Turns:
             self._close_open_calls(
                 turn, "Stopped before it came to an end; whether it had an effect is unknown."
             )
-        final = [AssistantMessage(_remembered(turn, ended))] if turn.conversation_id else []
+        final = [AssistantMessage(self._redact(_remembered(turn, ended)))] if turn.conversation_id else []
 
         def work(connection: Connection) -> tuple[list[Chunk], Spent]:
             self._store(turn, connection, final)

@@ -109,13 +109,15 @@ class Chain:
         tried.update(barred)
         while (route := self._entered(tried, barred)) is not None:
             tried.add(id(route[0]))
-            if before is not None:
-                yield Remark(_handed_over(*before, route[0].name))
-            elif (untold := self._newly_barred(barred)) is not None:
-                yield Remark(f"{untold} has used up its budget of today; {route[0].name} answers instead.")
-            if was_shown:
-                yield Restarted()
-            outcome, was_shown = yield from _one(route, self._asked(request, route[0], limits, tried))
+            try:
+                yield from self._remarks(before, barred, route[0].name)
+                if was_shown:
+                    yield Restarted()
+                outcome, was_shown = yield from _one(route, self._asked(request, route[0], limits, tried))
+            finally:
+                route[
+                    1
+                ].abandon()  # whoever asked may go away in the middle; a gate that was left is as it is
             if outcome is None:
                 return
             before = (route[0].name, outcome)
@@ -185,6 +187,15 @@ class Chain:
         )
         return {identity: why for identity, why in found if why is not None}
 
+    def _remarks(
+        self, before: tuple[str, Failed] | None, barred: Collection[int], name: str
+    ) -> Iterator[Remark]:
+        """Why `name` answers and not the one before it, where nobody was told of that yet."""
+        if before is not None:
+            yield Remark(_handed_over(*before, name))
+        elif (untold := self._newly_barred(barred)) is not None:
+            yield Remark(f"{untold} has used up its budget of today; {name} answers instead.")
+
     def _newly_barred(self, barred: Collection[int]) -> str | None:
         """The first of these that nobody was told of yet; None when there is no such."""
         names = [provider.name for provider, _ in self._routes if id(provider) in barred]
@@ -233,18 +244,15 @@ def _one(route: _Route, request: ModelRequest) -> Generator[StreamEvent, None, t
     outcome: Failed | None = Failed(
         FailureKind.PROTOCOL, f"{provider.name} ended without an answer.", retryable=False
     )
-    try:
-        for event in provider.stream(request):
-            if isinstance(event, Failed):
-                outcome = event
-                break
-            if isinstance(event, Done):
-                outcome = None
-                gate.leave(None)
-            was_shown = was_shown or isinstance(event, TextDelta | ReasoningDelta)
-            yield event
-    finally:
-        gate.abandon()  # whoever asked may go away in the middle; a gate that was left does not mind
+    for event in provider.stream(request):
+        if isinstance(event, Failed):
+            outcome = event
+            break
+        if isinstance(event, Done):
+            outcome = None
+            gate.leave(None)
+        was_shown = was_shown or isinstance(event, TextDelta | ReasoningDelta)
+        yield event
     if outcome is not None:
         gate.leave(outcome)
         log.info("%s", outcome.message)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
 import pytest
 
+from fermix.agent.context.estimate import Estimator
+from fermix.agent.context.keeper import ContextKeeper
 from fermix.agent.events import AgentEvent, Notice, TurnEnded, TurnStatus
 from fermix.agent.loop import Agent
 from fermix.agent.settings import AgentSettings, BudgetSettings
-from fermix.agent.thinking import Thinking
+from fermix.agent.thinking import Keeper, PlainKeeper, Thinking
 from fermix.capabilities.registry import Registry
 from fermix.clock import SystemClock
-from fermix.messages import ToolMessage, Usage, UserMessage
+from fermix.messages import AssistantMessage, ToolMessage, Usage, UserMessage
 from fermix.providers.chain import Chain
-from fermix.providers.port import Price
+from fermix.providers.port import Failed, FailureKind, ModelLimits, Price, Provider, ToolSchema
 from fermix.usage.spent import Spent
 from tests.fakes import FakeModel, call, tool_context, turn_facts
 
@@ -38,14 +41,27 @@ def spent(tokens: int = 0, micro_usd: int = 0) -> Spent:
     return Spent(1, Usage(tokens, 0), micro_usd)
 
 
-def turn(*models: FakeModel, day: Day | None = None, timeout_s: float = 30.0, **budget: float) -> TurnEnded:
-    *_, ended = events(Chain(models, clock=SystemClock()), day=day, timeout_s=timeout_s, **budget)
+def turn(
+    *models: FakeModel,
+    day: Day | None = None,
+    timeout_s: float = 30.0,
+    keeper: Keeper | None = None,
+    **budget: float,
+) -> TurnEnded:
+    chain = Chain(models, clock=SystemClock())
+    *_, ended = events(chain, day=day, timeout_s=timeout_s, keeper=keeper, **budget)
     assert isinstance(ended, TurnEnded)
     return ended
 
 
 def events(
-    chain: Chain, *, day: Day | None = None, timeout_s: float = 30.0, **budget: float
+    chain: Chain,
+    *,
+    day: Day | None = None,
+    timeout_s: float = 30.0,
+    keeper: Keeper | None = None,
+    steered: Callable[[], Sequence[UserMessage]] = lambda: (),
+    **budget: float,
 ) -> list[AgentEvent]:
     agent = Agent(
         chain,
@@ -53,9 +69,11 @@ def events(
         invoke=lambda call, context: ToolMessage(call.id, call.name, "done"),
         settings=AgentSettings(),
         budget=BudgetSettings(**budget),
+        keeper=keeper,
     )
     context = tool_context(turn_facts(Path("/"), timeout_s=timeout_s))
     thinking = Thinking(context, [UserMessage("go on with the work")], conversation_id="c", day=day)
+    thinking.steered = steered
     return list(agent.run(thinking))
 
 
@@ -143,6 +161,65 @@ def test_price_of_the_first_does_not_bar_the_next() -> None:
     ended = turn(dear, cheap, day=Day(dear=spent(0, 30_000)), provider_day_usd=0.001)
 
     assert (ended.text, dear.requests) == ("from the second", [])
+
+
+def test_one_that_stands_in_is_not_asked_when_it_is_too_dear_for_the_turn() -> None:
+    first = priced(Failed(FailureKind.QUOTA, "no credit", retryable=False))
+    second = priced("from the dear one")
+    first.name, second.name = "cheap", "dear"
+    first.price = Price(input=1, output=1, cached=0, written=0, as_of="2026-12-01")
+
+    ended = turn(first, second, day=Day(), turn_usd=0.001)
+
+    assert (ended.status, second.requests) == (TurnStatus.FAILED, [])
+
+
+def test_what_is_added_behind_the_end_of_a_budget_is_not_taken_up() -> None:
+    taken: list[UserMessage] = []
+
+    def steered() -> list[UserMessage]:
+        taken.append(UserMessage("and this"))
+        return taken[-1:]
+
+    *_, ended = events(Chain([FakeModel("x")], clock=SystemClock()), steered=steered, turn_tokens=200)
+
+    assert isinstance(ended, TurnEnded) and ended.error_code == "budget_used_up"
+    assert taken == []
+
+
+class DearKeeper(PlainKeeper):
+    """Sums up before the first question, which takes all there is."""
+
+    def prepared(
+        self, thinking: Thinking, provider: Provider, *, system: str, tools: Sequence[ToolSchema]
+    ) -> Generator[AgentEvent, None, None]:
+        assert thinking.barred is not None and thinking.barred(provider.name, PRICE) is None
+        thinking.spent += spent(9_000)
+        assert "this turn" in (thinking.barred(provider.name, PRICE) or "")
+        yield Notice("summed up")
+
+
+def test_nothing_is_asked_any_more_when_the_summary_took_what_was_left() -> None:
+    model = priced("an answer")
+
+    ended = turn(model, day=Day(), turn_tokens=5_000, keeper=DearKeeper())
+
+    assert (ended.error_code, model.requests) == ("budget_used_up", [])
+
+
+def test_a_summary_is_counted_on_its_turn_and_asked_of_nobody_who_is_barred() -> None:
+    model = FakeModel("Goal: to talk", limits=ModelLimits(window_tokens=4_096))
+    model.price = PRICE
+    keeper = ContextKeeper(Estimator(), threshold=0.85, history_messages=100)
+    said = [UserMessage("words " * 200), AssistantMessage("more " * 200)] * 8
+    context = tool_context(turn_facts(Path("/")))
+    thinking = Thinking(context, [*said, UserMessage("go on")], conversation_id="c")
+    thinking.barred = lambda name, price: None
+
+    list(keeper.prepared(thinking, model, system="s", tools=()))
+
+    assert [request.barred for request in model.requests] == [thinking.barred]
+    assert thinking.spent.usage == Usage(10, 2)
 
 
 def test_turn_that_has_no_time_left_asks_nothing() -> None:

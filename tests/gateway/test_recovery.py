@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from fermix.agent.settings import AgentSettings
 from fermix.channels.port import SendFailed
 from fermix.errors import UsageError
 from fermix.gateway.authorizer import ChannelAccess
@@ -65,6 +66,17 @@ def test_interrupted_turn_goes_on_after_its_last_step_and_runs_no_call_again(ope
     assert [event.name for event in events[1:4]] == ["tool_call_start", "tool_call_complete", "tool_result"]
     assert office.messages()[0].text == "work" and office.messages()[-1].text == "I was interrupted."
     assert office.rows("SELECT state, attempt FROM turns") == [("completed", 2)]
+
+
+def test_second_life_of_a_turn_gets_no_new_steps(open_office) -> None:
+    entry = leave_running(open_office(call("act"), "never", agent=AgentSettings(steps_per_turn=1)))
+
+    office = open_office("never asked", agent=AgentSettings(steps_per_turn=1))
+    office.gateway.recover()
+    events = office.events(entry)
+
+    assert office.model.requests == []
+    assert "used all of its 1 model calls" in events[-1].data["text"]
 
 
 def test_resumed_turn_answers_every_call_of_a_reply_that_was_open(open_office) -> None:

@@ -19,6 +19,7 @@ from fermix.agent.thinking import Thinking
 from fermix.conversations.summaries import Summary
 from fermix.messages import ChatMessage, ModelCall, UserMessage
 from fermix.providers.port import Done, Failed, FailureKind, ModelLimits, ModelRequest, Provider, ToolSchema
+from fermix.usage.spent import Spent
 
 SUMMARY_S = 60.0
 """Longest a summary may take; a person waits for it."""
@@ -200,10 +201,12 @@ class ContextKeeper:
             cancel=turn.cancel,
             deadline=turn.deadline.sooner(self._summary_s),
             longest_wait_s=min(10.0, self._summary_s),
+            barred=thinking.barred,
         )
         for event in provider.stream(request):
             if isinstance(event, Called):
                 thinking.usage += event.call.usage
+                thinking.spent += Spent.of(event.call)
                 yield Called(msgspec.structs.replace(event.call, purpose=PURPOSE))
             elif isinstance(event, Done):
                 if event.reply.tool_calls:
