@@ -159,6 +159,11 @@ def test_silent_and_foreign_visitors_do_not_hold_up_the_browser() -> None:
         rebound.add_header("Host", "evil.example")
         with pytest.raises(urllib.error.HTTPError, match="400"):
             urllib.request.urlopen(rebound, timeout=10)
+        half = socket.create_connection(("127.0.0.1", loopback.port))
+        half.sendall(f"GET //[ HTTP/1.1\r\nHost: localhost:{loopback.port}\r\n\r\n".encode())
+        half.settimeout(10)
+        assert half.recv(12) == b"HTTP/1.1 400"
+        half.close()
         gevent.spawn(fetch, f"{base}/auth/callback?code=good&state=s")
         assert loopback.code(Deadline.after(10), Cancel()) == "good"
         silent.close()

@@ -121,7 +121,10 @@ class Loopback:
         # A page elsewhere whose name was made to point here must not bring codes.
         if method != "GET" or host not in (f"localhost:{self.port}", f"127.0.0.1:{self.port}"):
             return "400 Bad Request", "This address only takes a browser back from a sign-in."
-        parts = urlsplit(target.partition(" ")[0])
+        try:
+            parts = urlsplit(target.partition(" ")[0])
+        except ValueError:  # `//[`: half an address
+            return "400 Bad Request", "This address only takes a browser back from a sign-in."
         if parts.path != self._path:
             return "404 Not Found", "This address only takes a browser back from a sign-in."
         query = parse_qs(parts.query)
