@@ -17,6 +17,7 @@ from fermix.providers.learned import Learned, recall
 from fermix.providers.limits import FREE, Price
 from fermix.providers.local_files import find, is_available
 from fermix.providers.settings import (
+    ANY_SERVER,
     LOCAL,
     LocalModelSettings,
     NamedProviderSettings,
@@ -105,7 +106,7 @@ def _of_table(
     return ModelFact(
         name=model or "(no model set)",
         provider=name,
-        where=table.base_url or (vendor if vendor != "openai_compatible" else "(no address set)"),
+        where=table.base_url or (vendor if vendor != ANY_SERVER else "(no address set)"),
         size_bytes=None,
         in_use=in_use,
         window_tokens=table.window_tokens or limits.window_tokens,

@@ -30,7 +30,7 @@ from fermix.providers.port import (
     StreamEvent,
     ToolSchema,
 )
-from fermix.providers.settings import NamedProviderSettings
+from fermix.providers.settings import ANY_SERVER, NamedProviderSettings
 from fermix.providers.vendors.remote import route_of, wire_of
 from fermix.secret import Secret
 from fermix.tasks import Cancel, Deadline
@@ -82,7 +82,7 @@ class Candidate:
     """None picks one: of `preferred` what the server has, else its first that can chat."""
     preferred: tuple[str, ...] = ()
     key: Secret | None = None
-    vendor: str = "openai_compatible"
+    vendor: str = ANY_SERVER
     """A key of `build.VENDORS` but `local`."""
     table: NamedProviderSettings = field(default_factory=NamedProviderSettings)
     """What else its owner says of it."""

@@ -10,8 +10,6 @@ from fermix.net.address import parse_base
 
 LOCAL = "local"
 """The provider that needs no table: a model on this machine."""
-
-
 ANY_SERVER = "openai_compatible"
 """The vendor without an address of its own."""
 VENDOR_NAMES = (
@@ -94,7 +92,7 @@ def vendor_of(name: str, table: NamedProviderSettings | None) -> str:
     """The key in `build.VENDORS` for a provider of this name and table."""
     if table is not None and table.vendor:
         return table.vendor
-    return name if name == LOCAL or name in VENDOR_NAMES else "openai_compatible"
+    return name if name == LOCAL or name in VENDOR_NAMES else ANY_SERVER
 
 
 @section("local_model")
