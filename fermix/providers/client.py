@@ -269,6 +269,6 @@ def failed_from(error: FermixError, name: str, *, is_over: bool) -> Failed:
             return Failed(FailureKind.PROTOCOL, message, retryable=False)
         case NetworkError():
             return Failed(FailureKind.INVALID_REQUEST, message, retryable=False)
-    hint = f" {error.hint}" if error.hint else ""
+    hint = f" Try: {error.hint}" if error.hint else ""
     kind = FailureKind.PROVIDER_UNAVAILABLE if isinstance(error, ProviderError) else FailureKind.AUTH
     return Failed(kind, message + hint, retryable=False)

@@ -40,7 +40,7 @@ def test_a_missing_secret_fails_the_request_with_the_way_to_store_it(connect: Co
         assert not server.requests
     assert isinstance(failed, Failed)
     assert (failed.kind, failed.retryable) == (FailureKind.AUTH, False)
-    assert failed.message.endswith("store it")
+    assert failed.message.endswith(". Try: store it")
 
 
 def test_text_is_yielded_while_the_rest_is_still_to_come(connect: Connect) -> None:
