@@ -194,9 +194,8 @@ class Gateway:
         is_own_turn = entry.attempts >= TRIES or words_of(entry.inbound.text) is not None
         command = None if is_own_turn else commands.parse(entry.inbound.text)
         if command is None:
-            if words_of(entry.inbound.text) is not None and self.queue.is_running(entry.key):
+            if self._steering.offer(entry):
                 self._watch.log_of(entry.turn_id).publish("notice", text=WAITS_FOR_STEP)
-            self._steering.offer(entry)
             self.queue.offer(entry.key, entry.id)
         else:
             self._commands.start(lambda: self._run_command(entry, *command), name=command[0])

@@ -43,11 +43,13 @@ class Steering:
         self._takes_all = takes_all
         self._waiting: dict[str, InboxEntry] = {}
 
-    def offer(self, entry: InboxEntry) -> None:
-        """A message that was put into the queue."""
-        asks = words_of(entry.inbound.text) is not None
-        if asks or (self._takes_all() and self._queue.is_running(entry.key)):
+    def offer(self, entry: InboxEntry) -> bool:
+        """A message that is put into the queue; whether there is a turn that may take it up."""
+        asks, is_running = words_of(entry.inbound.text) is not None, self._queue.is_running(entry.key)
+        if asks or (self._takes_all() and is_running):
             self._waiting[entry.id] = entry
+            return is_running
+        return False
 
     def began(self, entry_id: str) -> None:
         """It got a turn of its own."""

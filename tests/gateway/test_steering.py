@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from fermix.gateway.steering import TAKEN_UP, WAITS_FOR_STEP, words_of
 from fermix.messages import UserMessage
 from fermix.tasks import sleep
@@ -33,20 +35,25 @@ def test_steer_hands_its_words_to_the_running_turn_at_the_next_step(open_office)
     assert len(office.model.requests) == 2
 
 
-def test_who_steers_is_told_at_once_that_it_waits_for_the_next_step(open_office) -> None:
-    office = open_office(call("act"), "both done")
+@pytest.mark.parametrize(
+    ("steering", "text", "is_told"),
+    [("queue", "/steer the lamp", True), ("steer", "the lamp", True), ("queue", "the lamp", False)],
+)
+def test_who_steers_is_told_at_once_that_it_waits_for_the_next_step(
+    open_office, steering: str, text: str, is_told: bool
+) -> None:
+    office = open_office(call("act"), "one", "two", steering=steering)
     seen: list = []
 
     def during(ctx: object) -> None:
-        entry = office.submit("/steer and the lamp", id="2")
-        log = office.watch.find(entry.turn_id)
+        log = office.watch.find(office.submit(text, id="2").turn_id)
         assert log is not None
-        seen.append(next(log.follow(0)))
+        seen.append(next(log.watch(0, 0.01)))
 
     office.on_run = during
     office.say("the door", id="1")
 
-    assert (seen[0].name, seen[0].data) == ("notice", {"text": WAITS_FOR_STEP})
+    assert [event and event.data["text"] for event in seen] == [WAITS_FOR_STEP if is_told else None]
 
 
 def test_steer_that_comes_too_late_is_a_message_of_its_own(open_office) -> None:
