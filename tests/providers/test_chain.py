@@ -227,6 +227,27 @@ def test_a_stream_that_is_given_up_lets_the_next_probe_through() -> None:
     assert told(chain)[0] == TextDelta("a")
 
 
+@pytest.mark.parametrize("last", [Remark, Restarted])
+def test_a_stream_given_up_before_its_next_provider_is_asked_lets_the_next_probe_through(
+    last: type[StreamEvent],
+) -> None:
+    clock = FakeClock()
+    one = Scripted("one", ("half", BUSY))
+    two = Scripted("two", (DOWN,), (DOWN,), ("back",))
+    chain = Chain([one, two, Scripted("three", ("other",))], clock=clock)
+    told(chain)
+    told(chain)
+    clock.ms += 61_000
+
+    events = chain.stream(question())
+    for event in events:
+        if isinstance(event, last):
+            break
+    events.close()
+
+    assert TextDelta("back") in told(chain)
+
+
 def test_what_it_says_of_itself_is_of_who_would_answer_and_all_are_stopped() -> None:
     one, two = Scripted("one", (DOWN,)), Scripted("two", ("other",), limits=ModelLimits(takes_tools=False))
     chain = Chain([one, two], clock=FakeClock())
