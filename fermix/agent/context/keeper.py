@@ -169,7 +169,8 @@ class ContextKeeper:
             return
         said = last_said(messages)
         request = messages[said] if place > said else None
-        count = place if before is None else place - 2 + before.messages
+        shown_before = len(before.shown()) if before is not None else 0
+        count = place - shown_before + (before.messages if before is not None else 0)
         assert request is None or isinstance(request, UserMessage)
         summary = msgspec.structs.replace(outcome, request=request, messages=count)
         made = [*summary.shown(), *kept]
