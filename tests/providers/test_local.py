@@ -51,6 +51,7 @@ def test_the_first_ollama_model_with_tools_answers(parts: Parts) -> None:
         assert server.requests[0].path == "/api/chat"
         assert server.requests[0].body["options"] == {"num_ctx": parts.local.ollama_window_tokens}
         assert server.requests[0].body["model"] == "qwen:4b"
+        assert [each["function"]["name"] for each in server.requests[0].body["tools"]] == ["t"]
         provider.stop(1)
 
 

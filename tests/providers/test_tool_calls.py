@@ -127,3 +127,16 @@ def test_a_name_repeated_a_hundred_thousand_times_costs_no_second_look() -> None
     for _ in range(100_000):
         assembler.add(0, "", "read", "{")
     assert len(assembler.calls(was_cut=False, names={})) == 1
+
+
+def test_names_and_ids_without_end_are_not_carried_along() -> None:
+    assembler = ToolCallAssembler()
+    assembler.add(0, "i" * 100_000, "n", "")
+    for _ in range(1_000):
+        assembler.add(0, "", "m" * 1_000, "")
+    assembler.add(0, "", "", '{"k": 1}')
+
+    (call,) = assembler.calls(was_cut=False, names={})
+
+    assert len(call.id) < 100 and len(call.name) == 200
+    assert call.arguments == {} and call.broken is not None and "longer than 200" in call.broken

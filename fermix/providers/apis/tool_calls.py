@@ -14,6 +14,8 @@ from fermix.messages import ToolCall
 CALLS_LIMIT = 128
 ARGUMENTS_LIMIT_BYTES = 1024 * 1024
 DEPTH_LIMIT = 64
+NAME_LIMIT = 200
+"""Longest name and longest id; both stand in logs, decisions and every request after it."""
 
 
 @dataclass(slots=True)
@@ -82,7 +84,7 @@ class ToolCallAssembler:
             self._calls.append(call)
         else:
             call.id = call.id or id
-            if name and name != call.name and not call.pieces:
+            if name and name != call.name and not call.pieces and len(call.name) <= NAME_LIMIT:
                 call.name += name
         call.size += len(arguments)
         if arguments and call.size <= ARGUMENTS_LIMIT_BYTES:
@@ -120,7 +122,8 @@ class ToolCallAssembler:
         seen: set[str] = set()
         finished = []
         for call in self._calls:
-            id = call.id if call.id and call.id not in seen else f"call_{os.urandom(12).hex()}"
+            is_usable = 0 < len(call.id) <= NAME_LIMIT and call.id not in seen
+            id = call.id if is_usable else f"call_{os.urandom(12).hex()}"
             seen.add(id)
             arguments, broken = read_arguments("".join(call.pieces))
             if call.size > ARGUMENTS_LIMIT_BYTES:
@@ -130,6 +133,9 @@ class ToolCallAssembler:
             name = names.get(call.name, call.name)
             if not name:
                 name, broken = "unnamed", "The call names no tool."
+            elif len(name) > NAME_LIMIT:
+                name, arguments = name[:NAME_LIMIT], {}
+                broken = f"The tool's name is longer than {NAME_LIMIT} characters."
             finished.append(ToolCall(id=id, name=name, arguments=arguments, broken=broken))
         return tuple(finished)
 
