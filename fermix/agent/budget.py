@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from fermix.agent.settings import BudgetSettings
 from fermix.agent.thinking import Thinking
 from fermix.messages import AssistantMessage, ChatMessage, ToolMessage, Usage
-from fermix.providers.port import Price, ToolSchema
+from fermix.providers.port import BYTES_PER_TOKEN, Price, ToolSchema
 from fermix.usage.spent import Spent
 
-BYTES_PER_TOKEN = 4
-"""About what tokenizers make of English, JSON and code."""
 ANSWER_TOKENS = 300
 """What an answer is taken to need at the least."""
 LEAST_TIME_S = 0.05

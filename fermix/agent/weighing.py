@@ -11,11 +11,8 @@ from fermix.agent.composer import Composer
 from fermix.agent.prompt import fit
 from fermix.messages import ChatMessage, UserMessage
 from fermix.providers.apis.history import user_text
-from fermix.providers.port import ModelLimits, ModelRequest, ToolSchema
+from fermix.providers.port import BYTES_PER_TOKEN, ModelLimits, ModelRequest, ToolSchema
 from fermix.tasks import Cancel, Deadline
-
-BYTES_PER_TOKEN = 4
-"""About what the tokenizers of large models make of English and JSON."""
 
 NAME_LENGTH = 40
 

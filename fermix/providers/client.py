@@ -27,6 +27,7 @@ from fermix.net.door import OwnerDoor
 from fermix.net.response import Response
 from fermix.providers.apis.wire import STREAM_LIMIT_BYTES, Route, StreamDecoder, WireApi
 from fermix.providers.port import (
+    BYTES_PER_TOKEN,
     Called,
     Done,
     Failed,
@@ -43,8 +44,6 @@ from fermix.tasks import Deadline
 
 log = logging.getLogger(__name__)
 
-BYTES_PER_TOKEN = 4
-"""A rough guess for what nobody counted."""
 _ERROR_BODY_BYTES = 64 * 1024
 _TAIL_WAIT_S = 5.0
 """How long a finished answer may keep its end marker back."""

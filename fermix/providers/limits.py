@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # a list of models is told by a client that needs none of this
     from fermix.messages import Usage
 
+BYTES_PER_TOKEN = 4
+"""About what the tokenizers of large models make of English, JSON and code, where nobody counted."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelLimits:

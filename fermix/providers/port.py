@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from fermix.messages import AssistantMessage, ChatMessage, ModelCall, Usage
+from fermix.providers.limits import BYTES_PER_TOKEN as BYTES_PER_TOKEN
 from fermix.providers.limits import FREE as FREE
 from fermix.providers.limits import ModelLimits as ModelLimits
 from fermix.providers.limits import Price as Price
