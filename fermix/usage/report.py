@@ -40,7 +40,7 @@ _NAMES = {
     By.PURPOSE: "purpose",
 }
 _ORDERS = {By.DAY: "name DESC", By.TURN: "max(ended_ms) DESC"}
-_MOST_FIRST = "sum(cost_micro_usd) DESC, sum(input_tokens + output_tokens) DESC, name"
+_MOST_FIRST = "coalesce(sum(cost_micro_usd), 0) DESC, sum(input_tokens + output_tokens) DESC, name"
 _FILTER = """
     ended_ms >= :since_ms AND (:channel IS NULL OR conversation_id = (
         SELECT id FROM conversations WHERE channel = :channel AND chat_id = :chat_id AND thread = :thread))

@@ -31,8 +31,10 @@ class UsageTeller:
         }
         lines = ["This conversation:" if key else "Everything:", ""]
         lines += [f"- {name}: {sentence(spent)}" for name, spent in sums.items()]
-        models = self._store.lines(By.MODEL, since_ms=recent_ms, limit=MODELS, of=key)
+        models = self._store.lines(By.MODEL, since_ms=recent_ms, limit=MODELS + 1, of=key)
         if len(models) > 1:
             lines += ["", f"By model in the last {DAYS} days:", ""]
-            lines += [f"- {each.name}: {sentence(each.spent)}" for each in models]
+            lines += [f"- {each.name}: {sentence(each.spent)}" for each in models[:MODELS]]
+            if len(models) > MODELS:
+                lines.append("- … and more: `fermix usage --by model`")
         return "\n".join(lines)

@@ -46,6 +46,18 @@ def test_sentence_says_what_is_known_and_what_is_not(spent: Spent, words: str) -
     assert sentence(spent) == words
 
 
+def test_usage_names_the_models_that_took_most_and_says_when_there_are_more(db, record) -> None:
+    for number in range(6):
+        record(model_call(cost=0, model=f"free-{number}"))
+    record(model_call(cost=None, model="unpriced", usage=Usage(50_000, 9)))
+
+    lines = UsageTeller(UsageStore(db), FakeClock(NOON_MS)).tell(None).splitlines()
+
+    named = lines[lines.index("By model in the last 30 days:") + 2 :]
+    assert named[0].startswith("- openai/unpriced: ")  # what is free does not come before what is not known
+    assert len(named) == 6 and named[-1] == "- … and more: `fermix usage --by model`"
+
+
 def test_usage_tells_today_apart_from_before_and_names_models_when_there_are_several(db, record) -> None:
     record(model_call(cost=10, ended_ms=NOON_MS - 13 * HOUR_MS))
     record(model_call(cost=5, model="small"))
