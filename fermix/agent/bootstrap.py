@@ -78,7 +78,8 @@ def read(folder: Path) -> Bootstrap:
         except FileNotFoundError:
             return ""
         except (OSError, ConfigError, UnicodeDecodeError) as error:
-            problems.append(f"'{path}' cannot be read ({error}); the built-in words count instead.")
+            why = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else error
+            problems.append(f"'{path}' cannot be read ({why}); the built-in words count instead.")
             return _FILES[name][1]
         if len(raw) > LIMIT_BYTES:
             problems.append(f"'{path}' is longer than {LIMIT_BYTES} bytes; its end is left out.")

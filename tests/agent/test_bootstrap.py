@@ -86,6 +86,7 @@ def test_file_that_cannot_be_read_is_named_and_replaced_by_the_built_in_words(
     assert (words.identity, words.persona) == (IDENTITY, PERSONA)
     assert len(words.problems) == 1
     assert str(path) in words.problems[0]
+    assert ("(it is not UTF-8 text)" in words.problems[0]) == (kind == "not text")
 
 
 @pytest.mark.parametrize("sign", ["x", "ü", "🙂"])
