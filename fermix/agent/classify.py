@@ -21,16 +21,15 @@ BYTES_PER_TOKEN = 4
 REMEMBERED = 256
 """Conversations whose tools are kept in memory."""
 
-_SMALL_TALK = re.compile(
+# Compiled when first looked for, and kept by `re`: a daemon that only waits does without them.
+_SMALL_TALK = (
     r"(?:hi|hello|hey|hallo|moin|servus|hola|salut|bonjour|ciao|good (?:morning|evening|night)|"
     r"guten (?:morgen|tag|abend)|thanks|thank you|thx|danke(?: schön)?|merci|gracias|ping|bye|tschüss)"
-    r"(?: (?:there|fermix|everyone|again|a lot|very much))?[\s!.,👋🙏😊]*",
-    re.IGNORECASE,
+    r"(?: (?:there|fermix|everyone|again|a lot|very much))?[\s!.,👋🙏😊]*"
 )
-_HARD = re.compile(
+_HARD = (
     r"\b(think (?:hard|harder|deeply|carefully|step by step)|ultrathink|take your time|"
-    r"denk (?:gründlich|genau|gut) nach|überleg(?:e)? (?:gründlich|genau))\b",
-    re.IGNORECASE,
+    r"denk (?:gründlich|genau|gut) nach|überleg(?:e)? (?:gründlich|genau))\b"
 )
 
 
@@ -71,9 +70,9 @@ def classify(messages: Sequence[ChatMessage], *, steps: int) -> Choice:
     said = next((message for message in reversed(messages) if isinstance(message, UserMessage)), None)
     text = said.text.strip() if said else ""
     is_early = len(messages) <= EARLY
-    if said and not said.images and len(text) <= 40 and _SMALL_TALK.fullmatch(text):
+    if said and not said.images and len(text) <= 40 and re.fullmatch(_SMALL_TALK, text, re.IGNORECASE):
         return Choice(Kind.SMALL_TALK, min(steps, SMALL_TALK_STEPS), is_early)
-    return Choice(Kind.HARD if _HARD.search(text[:4000]) else Kind.WORK, steps, is_early)
+    return Choice(Kind.HARD if re.search(_HARD, text[:4000], re.IGNORECASE) else Kind.WORK, steps, is_early)
 
 
 def choose_tools(tools: Sequence[ToolSchema], limits: ModelLimits, text: str) -> tuple[ToolSchema, ...]:

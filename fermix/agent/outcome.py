@@ -41,7 +41,7 @@ def outcomes_of(messages: Sequence[ChatMessage]) -> list[tuple[ToolCall, ToolMes
     """The calls with results since a person spoke last, for a turn that goes on in another life."""
     calls: dict[str, ToolCall] = {}
     found: list[tuple[ToolCall, ToolMessage]] = []
-    start = max((i for i, message in enumerate(messages) if isinstance(message, UserMessage)), default=0)
+    start = next((i for i in range(len(messages) - 1, -1, -1) if isinstance(messages[i], UserMessage)), 0)
     for message in messages[start:]:
         if isinstance(message, AssistantMessage):
             calls.update((call.id, call) for call in message.tool_calls)

@@ -15,6 +15,9 @@ def fit(messages: Sequence[ChatMessage], limits: ModelLimits, *, system: str) ->
 
     Call and result stay together, since the cut is only ever made before a UserMessage.
     """
+    if limits.prompt_bytes is None and limits.takes_tools:
+        first = next((i for i, message in enumerate(messages) if isinstance(message, UserMessage)), 0)
+        return tuple(messages[first:])
     starts = [index for index, message in enumerate(messages) if isinstance(message, UserMessage)]
     if not limits.takes_tools:
         messages = [_without_tools(message) for message in messages]

@@ -13,34 +13,29 @@ from fermix.agent.outcome import Outcome
 from fermix.agent.plan import Plan
 
 MOST_TOLD = 5
-_ADMITS = re.compile(
+# Compiled when first looked for, and kept by `re`: a daemon that only waits does without them.
+_ADMITS = (
     r"\b(fail\w*|error\w*|unable|could\s?n[o']t|could not|cannot|can't|couldn['’]t|did\s?n['’]t|did not|"
     r"was\s?n['’]t|not (?:be|been|able|possible|work\w*|found|allowed)|without success|unsuccessful\w*|"
     r"denied|refused|interrupt\w*|unterbrochen\w*|sorry|g[ai]ve up|problem\w*|broken|wrong|timed out|"
     r"fehl\w*|nicht|leider|konnte|verweigert|misslungen|échou\w*|erreur\w*|impossible|"
-    r"error(?:es)?|fall[óo]\w*|no pud\w*|non\s+riuscit\w*|errore|falh\w*|mislukt|niet)\b",
-    re.IGNORECASE,
+    r"error(?:es)?|fall[óo]\w*|no pud\w*|non\s+riuscit\w*|errore|falh\w*|mislukt|niet)\b"
 )
-_SUCCEEDS = re.compile(
+_SUCCEEDS = (
     r"\b(success\w*|succeed\w*|passe[sd]|works?|worked|fixed|installed|built|deployed|completed|done|"
-    r"erfolgreich|geklappt|erledigt|fertig)\b",
-    re.IGNORECASE,
+    r"erfolgreich|geklappt|erledigt|fertig)\b"
 )
-_FINISHED = re.compile(
+_FINISHED = (
     r"\b(all (?:steps|done|tasks|of it)|everything (?:is|was|has been)|(?:is|are) (?:all )?(?:done|"
-    r"finished|completed?)|i(?:'ve| have) (?:finished|completed)|fertig|alles erledigt|abgeschlossen)\b",
-    re.IGNORECASE,
+    r"finished|completed?)|i(?:'ve| have) (?:finished|completed)|fertig|alles erledigt|abgeschlossen)\b"
 )
-_NOT = re.compile(
-    r"\b(not|n['’]t|still|left|open|remain\w*|next|partly|nicht|noch|teilweise)\b", re.IGNORECASE
-)
-_CLAIMS = re.compile(
+_NOT = r"\b(not|n['’]t|still|left|open|remain\w*|next|partly|nicht|noch|teilweise)\b"
+_CLAIMS = (
     r"\bI(?:['’]ve| have)? (?:just |now |also |successfully )*"
     r"(created|wrote|written|saved|deleted|removed|renamed|moved|edited|updated|changed|installed|ran|"
     r"executed|run|started|stopped|sent|overwrote|appended)\b"
     r"[^.!?\n]*?(?:`[^`\n]+`|\b[\w-]+\.[a-z]{1,5}\b|(?:^|\s)~?/[\w./-]+|\b(?:file|files|folder|directory|"
-    r"command|script|package|service)\b)",
-    re.IGNORECASE,
+    r"command|script|package|service)\b)"
 )
 
 
@@ -52,18 +47,22 @@ def correction(text: str, outcomes: Sequence[Outcome], plan: Plan | None, *, has
     """
     found: list[str] = []
     failed = _failed_deeds(outcomes)
-    if failed and not _ADMITS.search(text):
+    if failed and not _found(_ADMITS, text):
         found += [f"{one.words()} did not work: {one.reason()}" for one in failed[-MOST_TOLD:]]
     last = next((one for one in reversed(outcomes) if one.acts), None)
-    if last and (ending := last.ended_badly) and _SUCCEEDS.search(text) and not _ADMITS.search(text):
+    if last and (ending := last.ended_badly) and _found(_SUCCEEDS, text) and not _found(_ADMITS, text):
         found.append(f"{last.words()} did not succeed: {ending}")
-    if not has_acted and (claim := _CLAIMS.search(text)):
+    if not has_acted and (claim := _found(_CLAIMS, text)):
         found.append(f"nothing was run or changed in this turn, whatever “{_short(claim[0])}” says")
-    if plan is not None and plan.left and _FINISHED.search(text) and not _NOT.search(text):
+    if plan is not None and plan.left and _found(_FINISHED, text) and not _found(_NOT, text):
         found.append("of the plan is still open: " + "; ".join(plan.left[:MOST_TOLD]))
     if not found:
         return None
     return "**Correction** by fermix, from its own record:\n" + "\n".join(f"- {line}" for line in found)
+
+
+def _found(pattern: str, text: str) -> re.Match[str] | None:
+    return re.search(pattern, text, re.IGNORECASE)
 
 
 def _failed_deeds(outcomes: Sequence[Outcome]) -> list[Outcome]:

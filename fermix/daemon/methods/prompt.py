@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
 from fermix.agent.loop import Agent
-from fermix.agent.weighing import Weight, weigh
 from fermix.capabilities.registry import Registry
 from fermix.clock import Clock
 from fermix.daemon.methods.access import operators, standing_of
@@ -18,6 +17,9 @@ from fermix.gateway.note import note_of
 from fermix.ipc.server import Call, Method
 from fermix.messages import ConversationKey, Inbound, UserMessage
 from fermix.providers.port import ToolSchema
+
+if TYPE_CHECKING:
+    from fermix.agent.weighing import Weight
 
 
 class SizeParams(msgspec.Struct):
@@ -40,6 +42,7 @@ class PromptMethods:
         return {"prompt.size": operators(SizeParams, self._size)}
 
     def _size(self, params: SizeParams, call: Call) -> Mapping[str, object]:
+        from fermix.agent.weighing import weigh  # asked for seldom
         from fermix.providers.apis.openai_chat import API  # loaded already where it is spoken
         from fermix.providers.apis.wire import Route
 

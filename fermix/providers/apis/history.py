@@ -35,6 +35,8 @@ def user_text(message: UserMessage, images: Mapping[str, bytes] = _NONE, *, sees
 
     A picture that does not go with them is named, so that nobody describes what was never shown.
     """
+    if not message.images:
+        return f"{message.text}\n\n{message.note}" if message.note else message.text
     hidden = [image.path for image in message.images if not (sees and images.get(image.path))]
     lines = [f"[This picture is not shown to you: {path}]" for path in hidden]
     return "\n\n".join([message.text, *lines, *([message.note] if message.note else [])])

@@ -118,7 +118,7 @@ def _message(
 
 
 def _content(message: UserMessage, request: ModelRequest, route: Route) -> str | list[dict[str, Any]]:
-    shown = pictures(message, request.images, sees=route.limits.sees_images)
+    shown = pictures(message, request.images, sees=route.limits.sees_images) if message.images else []
     if not shown:
         return user_text(message, request.images, sees=route.limits.sees_images)
     images = [{"type": "image_url", "image_url": {"url": picture.url}} for picture in shown]
