@@ -429,3 +429,14 @@ def test_a_picture_counts_for_no_text_a_server_might_have_dropped() -> None:
     )
 
     assert not any(isinstance(event, Remark) for event in events)
+
+
+def test_a_call_that_an_ollama_model_writes_down_is_made() -> None:
+    written = '{"name": "file_read", "arguments": {"path": "a.txt"}}'
+    events, _ = asked("ollama_chat", {"say": written, "chunks": 4}, of=request())
+
+    done = events[-1]
+    assert isinstance(done, Done) and (done.stop_reason, done.reply.text) == ("tool_calls", "")
+    assert [(call.name, call.arguments) for call in done.reply.tool_calls] == [
+        ("file_read", {"path": "a.txt"})
+    ]

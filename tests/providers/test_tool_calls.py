@@ -3,7 +3,7 @@
 import pytest
 
 from fermix.errors import Unreadable
-from fermix.providers.apis.tool_calls import ToolCallAssembler, read_arguments
+from fermix.providers.apis.tool_calls import ToolCallAssembler, read_arguments, written_call
 
 Delta = tuple[int | None, str, str, str]
 
@@ -140,3 +140,39 @@ def test_names_and_ids_without_end_are_not_carried_along() -> None:
 
     assert len(call.id) < 100 and len(call.name) == 200
     assert call.arguments == {} and call.broken is not None and "longer than 200" in call.broken
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "file_read", "arguments": {"path": "a.txt"}}',
+        '{"name": "file_read", "parameters": {"path": "a.txt"}}',
+        '```json\n{"name": "file_read", "arguments": {"path": "a.txt"}}\n```',
+        '<tool_call>\n{"name": "file_read", "arguments": {"path": "a.txt"}}\n</tool_call>\n',
+    ],
+)
+def test_a_call_that_was_written_down_is_made(text: str) -> None:
+    call = written_call(text, {"file_read": "file_read"})
+
+    assert call is not None and call.id
+    assert (call.name, call.arguments, call.broken) == ("file_read", {"path": "a.txt"}, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "words",
+        '{"name": "unknown", "arguments": {}}',
+        '{"name": ["file_read"], "arguments": {}}',
+        '{"name": "file_read"}',
+        '{"name": "file_read", "arguments": "x"}',
+        '{"name": "file_read", "arguments": {}, "more": 1}',
+        'I would call {"name": "file_read", "arguments": {}}',
+        '{"name": "file_read", "arguments": {}} and then say so',
+        '{"name": "file_read", "arguments": {',
+        "{" * 100_000 + "}",
+    ],
+)
+def test_words_are_no_call(text: str) -> None:
+    assert written_call(text, {"file_read": "file_read"}) is None

@@ -14,7 +14,7 @@ import msgspec
 from fermix.errors import Unreadable
 from fermix.messages import AssistantMessage, Usage
 from fermix.providers.apis import failures
-from fermix.providers.apis.tool_calls import ToolCallAssembler
+from fermix.providers.apis.tool_calls import ToolCallAssembler, written_call
 from fermix.providers.apis.wire import (
     EVENT_LIMIT_BYTES,
     add_text,
@@ -99,7 +99,10 @@ class OllamaStream:
             return broken_off(self._provider)
         was_cut = self._done_reason == "length"
         calls = self._calls.calls(was_cut=was_cut, names=self._names)
-        reply = AssistantMessage(self._text.getvalue(), calls, self._thinking.getvalue())
+        text = self._text.getvalue()
+        if not calls and not was_cut and (written := written_call(text, self._names)) is not None:
+            text, calls = "", (written,)
+        reply = AssistantMessage(text, calls, self._thinking.getvalue())
         return Done(reply, self.usage or Usage(), stop_reason(was_cut=was_cut, has_calls=bool(calls)))
 
     def _take(self, lines: list[bytes] | list[bytearray]) -> list[StreamEvent]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +16,9 @@ from fermix.messages import ToolCall
 CALLS_LIMIT = 128
 ARGUMENTS_LIMIT_BYTES = 1024 * 1024
 DEPTH_LIMIT = 64
+_WRITTEN = re.compile(
+    r"(?:<tool_call>\s*|```(?:json)?\s*)?(?P<call>\{.*\})(?:\s*</tool_call>|\s*```)?", re.DOTALL
+)
 NAME_LIMIT = 200
 """Longest name and longest id; both stand in logs, decisions and every request after it."""
 
@@ -138,6 +143,35 @@ class ToolCallAssembler:
                 broken = f"The tool's name is longer than {NAME_LIMIT} characters."
             finished.append(ToolCall(id=id, name=name, arguments=arguments, broken=broken))
         return tuple(finished)
+
+
+class _WrittenCall(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    arguments: dict[str, Any] | None = None
+    parameters: dict[str, Any] | None = None
+
+
+_CALL = msgspec.json.Decoder(_WrittenCall)
+
+
+def written_call(text: str, names: Mapping[str, str]) -> ToolCall | None:
+    """The call that a small model wrote down as its whole answer instead of making it; None for words.
+
+    Only one JSON object `{"name", "arguments" or "parameters"}` of an offered tool counts, bare, in a code
+    block or in `<tool_call>` tags. `names` maps names on the wire to ours.
+    """
+    found = _WRITTEN.fullmatch(text.strip()) if len(text) <= ARGUMENTS_LIMIT_BYTES else None
+    if found is None:
+        return None
+    try:
+        call = _CALL.decode(found["call"])
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    given = call.arguments if call.arguments is not None else call.parameters
+    if call.name not in names or given is None:
+        return None
+    arguments, broken = read_arguments(msgspec.json.encode(given).decode())
+    return ToolCall(f"call_{os.urandom(12).hex()}", names[call.name], arguments, broken)
 
 
 def read_arguments(text: str) -> tuple[dict[str, Any], str | None]:
