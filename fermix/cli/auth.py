@@ -91,9 +91,8 @@ def _show(event: str, data: dict[str, Any], *, as_json: bool) -> None:
     url = one_line(str(data.get("url", "")), 4000)
     write = say if as_json else partial(print, flush=True)  # a pipe would keep it until the end
     if event == "code":
-        write(
-            f"Open this address in any browser:\n  {url}\nand type this code there:\n  {data.get('code')}"
-        )
+        code = one_line(str(data.get("code", "")), 100)
+        write(f"Open this address in any browser:\n  {url}\nand type this code there:\n  {code}")
         return
     write(f"Sign in with a browser on this machine:\n  {url}")
     if not as_json:

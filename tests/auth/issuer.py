@@ -45,6 +45,7 @@ class Issuer:
         self.challenges: dict[str, str] = {}
         """Code -> what was told of its verifier."""
         self.is_agreed = False
+        self.user_code = "ABCD-1234"
         self.polls = 0
         self.entered = Event()
         """Set while a refresh is under way."""
@@ -108,7 +109,7 @@ class Issuer:
                 self._was_revoked.add(self.revoked[-1])
                 return 200, {}
             case "/api/accounts/deviceauth/usercode":
-                return 200, {"device_auth_id": "d1", "user_code": "ABCD-1234", "interval": "0"}
+                return 200, {"device_auth_id": "d1", "user_code": self.user_code, "interval": "0"}
             case "/api/accounts/deviceauth/token":
                 self.polls += 1
                 if not self.is_agreed:

@@ -53,6 +53,9 @@ def test_a_person_signs_in_with_a_code_asks_and_signs_out(
     assert done.exit_code == 0, done.stderr
     assert f"{issuer.url}/codex/device" in done.stdout and "ABCD-1234" in done.stdout
     assert "Signed in to openai_codex: me@example.org (plus)." in done.stdout
+    issuer.user_code = "AB\x1b[2J-12"
+    odd = fermix("auth", "login", "--device").stdout
+    assert "AB" in odd and "\x1b" not in odd
 
     assert "You are in." in fermix("ask", "hello").stdout
     assert model.requests[-1].authorization.startswith("Bearer e30.")
