@@ -22,7 +22,7 @@ from fermix.providers.probe import (
     probe,
     probe_running,
 )
-from fermix.providers.settings import LOCAL, VENDOR_NAMES
+from fermix.providers.settings import ANY_SERVER, LOCAL, VENDOR_NAMES
 from fermix.secret import Secret
 from fermix.secrets import Redactor
 from fermix.tasks import Cancel, Deadline
@@ -95,7 +95,7 @@ class ProviderMethods:
         key = Secret(params.api_key) if params.api_key else None
         if key is not None:
             self._redactor.add(key)
-        vendor = params.vendor or "openai_compatible"
+        vendor = params.vendor or ANY_SERVER
         if vendor not in VENDOR_NAMES:
             raise UsageError(f"No vendor named {vendor[:40]!r}. Available: {', '.join(VENDOR_NAMES)}.")
         return Candidate(
