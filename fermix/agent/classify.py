@@ -10,14 +10,13 @@ from enum import StrEnum
 
 from fermix.capabilities.tool import Tool
 from fermix.messages import ChatMessage, UserMessage
-from fermix.providers.port import ModelLimits, ToolSchema
+from fermix.providers.port import BYTES_PER_TOKEN, ModelLimits, ToolSchema
 
 SMALL_TALK_STEPS = 20
 EARLY = 8
 """Messages until which the effort may be lowered: later a provider would have to read all of it anew."""
 TOOLS_SHARE = 4
 """At most this part of a small window is given to tools."""
-BYTES_PER_TOKEN = 4
 REMEMBERED = 256
 """Conversations whose tools are kept in memory."""
 
