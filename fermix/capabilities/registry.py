@@ -15,10 +15,14 @@ class Registry:
 
     def __init__(self, tools: Iterable[Tool]) -> None:
         self._tools = {tool.name: tool for tool in tools}
+        self._visible: dict[Standing, tuple[Tool, ...]] = {}
 
     def visible(self, standing: Standing) -> tuple[Tool, ...]:
         """The tools this standing may reach, in the order they were registered."""
-        return tuple(tool for tool in self._tools.values() if standing.may_reach(tool.policy))
+        if standing not in self._visible:
+            tools = self._tools.values()
+            self._visible[standing] = tuple(tool for tool in tools if standing.may_reach(tool.policy))
+        return self._visible[standing]
 
     def reads_only(self, name: str) -> bool:
         """Whether the tool is known and changes nothing, so that it may run beside others."""

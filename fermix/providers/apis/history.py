@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 
 from fermix.messages import AssistantMessage, ChatMessage, ToolCall, ToolMessage, UserMessage
@@ -109,8 +110,13 @@ def _result(call: ToolCall, id: str, results: list[ToolMessage]) -> ToolMessage:
     return ToolMessage(id, call.name, _LOST_RESULT, is_error=True)
 
 
-def wire_names(names: Sequence[str]) -> dict[str, str]:
+def wire_names(names: Sequence[str]) -> Mapping[str, str]:
     """Our tool names -> names of at most 64 letters, digits, `_` and `-`, each used only once."""
+    return _wire_names(tuple(names))
+
+
+@lru_cache(maxsize=16)  # a conversation's tools stay the same from question to question
+def _wire_names(names: tuple[str, ...]) -> Mapping[str, str]:
     mapped = {name: name for name in names if _GOOD_NAME.fullmatch(name)}
     taken = set(mapped)
     for name in names:
@@ -120,7 +126,7 @@ def wire_names(names: Sequence[str]) -> dict[str, str]:
             is_free = 0 < len(stem) <= 64 and stem not in taken
             mapped[name] = stem if is_free else f"{stem[:57]}_{mark}"
             taken.add(mapped[name])
-    return mapped
+    return MappingProxyType(mapped)
 
 
 def wire_name(name: str) -> str:
