@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
-import toml
 
 from fermix.auth.files import Kept
 from fermix.config.atomic import write_atomically
@@ -135,6 +134,8 @@ class DeviceTokens:
             }
             for each in sorted(devices, key=lambda each: each.name)
         }
+        import toml  # read with tomllib; written when a token is made or revoked
+
         write_atomically(self.path, (_HEADER + toml.dumps({"tokens": rows})).encode(), mode=0o600)
         self._kept.forget()
 
