@@ -126,6 +126,8 @@ class Watcher(threading.Thread):
             self.shown = ""
         elif fields["event"] == "text_delta":
             self.shown += data["text"]
+        elif fields["event"] == "correction":
+            self.shown += "\n\n" + data["text"]
         elif fields["event"] == "done":
             self.done = data
 
