@@ -12,7 +12,7 @@ from fermix.ipc.client import Result
 from fermix.ipc.following import TurnWatch
 from tests.bot import Bot, fresh_id, running, wait_for
 from tests.sequences import HONEST, check_histories
-from tests.states import rows
+from tests.states import rows, words_of
 
 KILL = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 5"
 """Of a command: the worker, which is the parent of its monitor."""
@@ -84,7 +84,8 @@ def test_many_turns_with_commands_outlive_two_kills_in_a_row(tmp_path: Path) -> 
             thread.join(60)
 
         assert len(answers) == len(people)
-        assert all(text == f"done {name}" or text.startswith(HONEST) for name, text in answers.items())
+        for name, text in answers.items():
+            assert words_of(text) == f"done {name}" or text.startswith(HONEST), f"{name}: {text!r}"
         assert max(Counter(notes.read_text().split()).values()) == 1
         check_histories(bot)
         wait_for(
