@@ -1,16 +1,33 @@
-"""The line fermix puts beneath a person's words: when and where they were said.
+"""What a model is told of a message: the words, and the line fermix puts beneath them.
 
-It is stored with the message, so that the same bytes are sent again with every later call, and nothing of
-it has to stand in the instructions, in front of what a provider has in its cache.
+The line says when and where they were said. It is stored with the message, so that the same bytes are
+sent again with every later call, and nothing of it has to stand in the instructions, in front of what a
+provider has in its cache.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 
 from fermix.gateway.authorizer import LOCAL
 from fermix.gateway.inbox import InboxEntry
+from fermix.messages import Image, UserMessage
 from fermix.trust import Trust
+
+FindPictures = Callable[[list[str]], tuple[Image, ...]]
+"""Which of some files can be shown to a model."""
+
+
+def words_of(entry: InboxEntry, now_ms: int, find_pictures: FindPictures) -> UserMessage:
+    """The message as a model is given it, with a line for each file that came along."""
+    files = entry.inbound.attachments
+    lines = [
+        f"[attached: {file.name} ({file.media_type}, {file.size_bytes} bytes) at {file.path}]"
+        for file in files
+    ]
+    images = find_pictures([file.path for file in files]) if files else ()
+    return UserMessage("\n".join([entry.inbound.text, *lines]), note_of(entry, now_ms), images)
 
 
 def note_of(entry: InboxEntry, now_ms: int) -> str:

@@ -10,7 +10,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from gevent import GreenletExit
@@ -36,18 +36,19 @@ from fermix.channels.port import Chunk
 from fermix.clock import Clock
 from fermix.conversations import ConversationStore, Histories
 from fermix.db import Connection, Database
-from fermix.errors import Cancelled, StoreBusy, StoreClosed, StoreError, StoreFailing, StoreFull
+from fermix.errors import Cancelled, StoreClosed, StoreError
+from fermix.gateway.folding import Folding
 from fermix.gateway.inbox import EntryDropped, Inbox, InboxEntry
-from fermix.gateway.note import note_of
+from fermix.gateway.note import FindPictures, words_of
 from fermix.gateway.outbox import Outbox
 from fermix.gateway.publish import ProgressLine, done, publish, publish_steps
-from fermix.gateway.steering import TAKEN_UP, Steering, without_command
-from fermix.gateway.watch import TurnLog, Watch
+from fermix.gateway.steering import Steering, without_command
+from fermix.gateway.turn import RunningTurn, durably
+from fermix.gateway.watch import Watch
 from fermix.messages import (
     AssistantMessage,
     ChatMessage,
     ConversationKey,
-    Image,
     ModelCall,
     Pin,
     ToolMessage,
@@ -55,7 +56,7 @@ from fermix.messages import (
     UserMessage,
 )
 from fermix.providers.port import Provider
-from fermix.tasks import Cancel, Deadline, sleep
+from fermix.tasks import Cancel, Deadline
 from fermix.usage import Ledger, Spent, record_within, spent_within
 
 log = logging.getLogger(__name__)
@@ -81,25 +82,6 @@ Result = TypeVar("Result")
 MakeContext = Callable[[InboxEntry, Cancel, Deadline, Callable[[str], None]], ToolContext]
 
 
-@dataclass(slots=True)
-class RunningTurn:
-    """A turn on its way."""
-
-    entry: InboxEntry
-    cancel: Cancel
-    log: TurnLog
-    conversation_id: str = ""
-    life: int = 0
-    said: str = ""
-    """What the model has said since its last whole reply."""
-    has_asked_for_tools: bool = False
-    """In this life; before, there can be no call to close."""
-    decisions: list[str] = field(default_factory=list)
-    """What its phases decided, the first of them, stored with its end."""
-    calls: list[ModelCall] = field(default_factory=list)
-    """What models were asked since the last commit, which the next one puts on the bill."""
-
-
 class Turns:
     """All turns that run now."""
 
@@ -113,7 +95,7 @@ class Turns:
         histories: Histories,
         watch: Watch,
         ledger: Ledger,
-        find_pictures: Callable[[list[str]], tuple[Image, ...]],
+        find_pictures: FindPictures,
         agents: Callable[[Pin | None], AbstractContextManager[Agent]],
         make_context: MakeContext,
         clock: Clock,
@@ -142,12 +124,21 @@ class Turns:
         self._wanting_room: set[ConversationKey] = set()
         self._untold: dict[ConversationKey, str] = {}
         """What came up behind the last answer, by conversation; the next turn tells it."""
-        self._steering: Steering | None = None
+        self._folding = Folding(
+            db=db,
+            inbox=inbox,
+            outbox=outbox,
+            conversations=conversations,
+            histories=histories,
+            watch=watch,
+            words_of=self._words_of,
+            drop=self.drop,
+        )
         self._conversation_ids: OrderedDict[ConversationKey, str] = OrderedDict()
 
     def steered_by(self, steering: Steering) -> None:
         """Take up at each step what this one gives."""
-        self._steering = steering
+        self._folding.steering = steering
 
     def run(self, entry_id: str) -> None:
         """Answer one inbox entry; returns when its end is stored or it was handed back.
@@ -216,8 +207,10 @@ class Turns:
         turn = RunningTurn(entry, Cancel(), self._watch.log_of(entry.turn_id))
 
         try:
-            turn.life = self._durably(
-                turn, lambda connection: self._inbox.begin(connection, entry, "", provider="", model="")
+            turn.life = durably(
+                self._db,
+                turn,
+                lambda connection: self._inbox.begin(connection, entry, "", provider="", model=""),
             )
             turn.log.start_life(turn.life)
             self._end(turn, TurnEnded(status, text, Usage(), code))
@@ -233,8 +226,7 @@ class Turns:
         entry = turn.entry
         record = self._inbox.turn(entry.turn_id)
         turn.log.start_life(record.attempt + 1 if record else 1)
-        turn.log.publish("restarted")
-        publish_steps(turn.log, self._conversations.of_turn(entry.turn_id))
+        self._tell_again(turn)
         turn.conversation_id = self._conversations.open(entry.key).id
         self._close_open_calls(turn, INTERRUPTED)
         self._end(turn, TurnEnded(TurnStatus.INTERRUPTED, POISON, Usage(), "interrupted"))
@@ -253,7 +245,7 @@ class Turns:
             conversation_id=turn.conversation_id,
             summary=self._histories.summary_of(turn.conversation_id),
             wants_room=entry.key in self._wanting_room,
-            steered=lambda: self._fold(turn),
+            steered=lambda: self._folding.fold(turn),
             day=self._ledger,
         )
         if turn.life > 1:
@@ -284,8 +276,7 @@ class Turns:
         try:
             for event in agent.tidied(thinking):
                 if isinstance(event, Called):
-                    turn.calls.append(event.call)
-                    self._ledger.note(event.call, conversation_id=turn.conversation_id)
+                    self._note_call(turn, event.call)
                 elif isinstance(event, Compacted):
                     self._sum_up(turn, event)
                 elif isinstance(event, Notice):  # this turn's watchers are gone
@@ -293,18 +284,21 @@ class Turns:
         except (Cancelled, StoreError) as why:
             log.info("Turn %s leaves its conversation as it is: %s", turn.entry.turn_id, why)
 
+    def _note_call(self, turn: RunningTurn, call: ModelCall) -> None:
+        """For the bill, and at once for what may still be spent today."""
+        turn.calls.append(call)
+        self._ledger.note(call, conversation_id=turn.conversation_id)
+
     def _sum_up(self, turn: RunningTurn, event: Compacted) -> None:
         """Store a summary, and in any case what it took."""
         id, turn_id, summary = turn.conversation_id, turn.entry.turn_id, event.summary
 
-        def work(connection: Connection) -> bool:
-            record_within(connection, turn.calls, turn_id=turn_id, conversation_id=id)
+        def store(connection: Connection) -> bool:
             return summary is not None and self._conversations.sum_up(
                 connection, id, turn_id, summary, event.kept
             )
 
-        is_stored = self._durably(turn, work)
-        turn.calls.clear()
+        is_stored = self._commit(turn, [], store)
         if summary is not None and is_stored:
             self._histories.sum_up(id, summary, len(event.kept))
             events.emit("summary.stored", turn_id=turn_id, messages=summary.messages)
@@ -312,8 +306,7 @@ class Turns:
     def _bill(self, turn: RunningTurn) -> None:
         """Store the calls that no step will be stored for."""
         if turn.calls:
-            self._durably(turn, lambda connection: self._store(turn, connection, []))
-            turn.calls.clear()
+            self._commit(turn, [], _nothing_more)
 
     def _hand_back(self, entry: InboxEntry) -> None:
         try:
@@ -341,7 +334,7 @@ class Turns:
                 is_first = stored[0].position == 1
             return conversation_id, life, is_first
 
-        turn.conversation_id, turn.life, is_first = self._durably(turn, work)
+        turn.conversation_id, turn.life, is_first = durably(self._db, turn, work)
         self._remember(entry.key, turn.conversation_id)
         turn.log.start_life(turn.life)
         if is_first:
@@ -350,52 +343,16 @@ class Turns:
             self._histories.extend(turn.conversation_id, words)
         else:
             self._close_open_calls(turn, INTERRUPTED)
-            turn.log.publish("restarted")
-            publish_steps(turn.log, self._conversations.of_turn(entry.turn_id))
+            self._tell_again(turn)
         events.emit("inbox.running", turn_id=entry.turn_id, life=turn.life)
 
     def _words_of(self, entry: InboxEntry) -> UserMessage:
-        """What the model is told of a message."""
-        files = [file.path for file in entry.inbound.attachments]
-        images = self._find_pictures(files) if files else ()
-        return UserMessage(_text_of(entry), note_of(entry, self._clock.now_ms()), images)
+        return words_of(entry, self._clock.now_ms(), self._find_pictures)
 
-    def _fold(self, turn: RunningTurn) -> list[UserMessage]:
-        """Take up what was said meanwhile, each with the end of its own turn in one commit."""
-        if (steering := self._steering) is None:
-            return []
-        folded: list[UserMessage] = []
-        waiting = steering.take(turn.entry)
-        for number, entry in enumerate(waiting):
-            try:
-                folded.append(self._fold_one(turn, without_command(entry)))
-            except EntryDropped:
-                self.drop(entry.turn_id)
-            except BaseException:
-                for left in waiting[number:]:
-                    steering.give_back(left)
-                raise
-        return folded
-
-    def _fold_one(self, turn: RunningTurn, entry: InboxEntry) -> UserMessage:
-        words = self._words_of(entry)
-
-        def work(connection: Connection) -> list[Chunk]:
-            life = self._inbox.begin(connection, entry, "", provider="", model="")
-            self._conversations.append(connection, turn.conversation_id, turn.entry.turn_id, [words])
-            self._inbox.end(connection, entry, TurnStatus.COMPLETED.value, Spent(), None)
-            log_of.start_life(life)
-            return self._outbox.put(connection, entry.turn_id, entry.key, TAKEN_UP)
-
-        log_of = self._watch.log_of(entry.turn_id)
-        chunks = self._durably(turn, work)
-        self._histories.extend(turn.conversation_id, [words])
-        publish(log_of, TurnEnded(TurnStatus.COMPLETED, TAKEN_UP, Usage()))
-        self._watch.close(entry.turn_id)
-        self._outbox.send(chunks)
-        turn.log.publish("notice", text="Taken up: what was said meanwhile.")
-        events.emit("inbox.folded", turn_id=turn.entry.turn_id, inbox_id=entry.id)
-        return words
+    def _tell_again(self, turn: RunningTurn) -> None:
+        """Have watchers drop what they show, and give them the steps that are stored."""
+        turn.log.publish("restarted")
+        publish_steps(turn.log, self._conversations.of_turn(turn.entry.turn_id))
 
     def _remember(self, key: ConversationKey, conversation_id: str) -> None:
         """Spare the next turns of this conversation the look for its id."""
@@ -421,12 +378,10 @@ class Turns:
                 elif isinstance(event, TextDelta):
                     turn.said += event.text
                 elif isinstance(event, Called):
-                    turn.calls.append(event.call)
-                    self._ledger.note(event.call, conversation_id=turn.conversation_id)
+                    self._note_call(turn, event.call)
                 elif isinstance(event, Restarted):
                     turn.said = ""
-                    turn.log.publish("restarted")
-                    publish_steps(turn.log, self._conversations.of_turn(turn.entry.turn_id))
+                    self._tell_again(turn)
                     continue
                 elif isinstance(event, Compacted):
                     self._sum_up(turn, event)
@@ -448,9 +403,7 @@ class Turns:
 
     def _step(self, turn: RunningTurn, message: ChatMessage, name: str) -> None:
         """Make one step durable before the agent goes on."""
-        self._durably(turn, lambda connection: self._store(turn, connection, [message]))
-        turn.calls.clear()
-        self._histories.extend(turn.conversation_id, [message])
+        self._commit(turn, [message], _nothing_more)
         events.emit(name, turn_id=turn.entry.turn_id)
 
     def _end(self, turn: RunningTurn, ended: TurnEnded) -> None:
@@ -463,21 +416,18 @@ class Turns:
             )
         final = [AssistantMessage(self._redact(_remembered(turn, ended)))] if turn.conversation_id else []
 
-        def work(connection: Connection) -> tuple[list[Chunk], Spent]:
-            self._store(turn, connection, final)
+        def end(connection: Connection) -> tuple[list[Chunk], Spent]:
             spent = spent_within(connection, entry.turn_id)
             self._inbox.end(connection, entry, ended.status.value, spent, ended.error_code)
             self._inbox.decided(connection, entry, turn.decisions)
             return self._outbox.put(connection, entry.turn_id, entry.key, ended.text), spent
 
-        chunks, spent = self._durably(turn, work)
+        chunks, spent = self._commit(turn, final, end)
         ended = replace(ended, usage=spent.usage, cost_micro_usd=spent.cost_micro_usd)
         if ended.status is not TurnStatus.COMPLETED:
             is_quote = ended.error_code in QUOTING
             why = ended.error_code if is_quote else " ".join(ended.text.split())
             log.warning("Ended as %s: %s", ended.status.value, why)
-        if final:
-            self._histories.extend(turn.conversation_id, final)
         events.emit("step.final", turn_id=entry.turn_id, status=ended.status.value)
         publish(turn.log, ended)
         self._watch.close(entry.turn_id)
@@ -491,7 +441,7 @@ class Turns:
         """
         turn_id = turn.entry.turn_id
         try:
-            self._durably(turn, lambda connection: None)
+            durably(self._db, turn, _nothing_more)
             self._histories.forget(turn.conversation_id)
             record = self._inbox.turn(turn_id)
             if record is None or record.state == "running":
@@ -520,29 +470,31 @@ class Turns:
         if not open_calls:
             return
         results = [ToolMessage(call_id, name, words, is_error=True) for call_id, name in open_calls]
-        self._durably(turn, lambda connection: self._store(turn, connection, results))
-        self._histories.extend(turn.conversation_id, results)
+        self._commit(turn, results, _nothing_more)
 
-    def _store(self, turn: RunningTurn, connection: Connection, messages: Sequence[ChatMessage]) -> None:
-        """Steps and the calls that led to them, in one commit."""
+    def _commit(
+        self,
+        turn: RunningTurn,
+        steps: Sequence[ChatMessage],
+        more: Callable[[Connection], Result],
+    ) -> Result:
+        """Steps, the calls of models that led to them, and what else belongs with them, in one commit."""
         conversation_id, turn_id = turn.conversation_id, turn.entry.turn_id
-        self._conversations.append(connection, conversation_id, turn_id, messages)
-        record_within(connection, turn.calls, turn_id=turn_id, conversation_id=conversation_id)
 
-    def _durably(self, turn: RunningTurn, work: Callable[[Connection], Result]) -> Result:
-        """Commit, waiting while the disk is full or fails or another process holds the database.
+        def work(connection: Connection) -> Result:
+            self._conversations.append(connection, conversation_id, turn_id, steps)
+            record_within(connection, turn.calls, turn_id=turn_id, conversation_id=conversation_id)
+            return more(connection)
 
-        What was accepted is not dropped for that. Raises: StoreError, StoreClosed.
-        """
-        pause_s = 1.0
-        while True:
-            try:
-                return self._db.write(work, durable=True)
-            except (StoreFull, StoreBusy, StoreFailing) as failure:
-                log.error("Turn %s waits: %s", turn.entry.turn_id, failure)
-                turn.log.publish("notice", text=f"{failure} This answer waits for it.")
-                sleep(pause_s)
-                pause_s = min(pause_s * 2, 30.0)
+        result = durably(self._db, turn, work)
+        turn.calls.clear()
+        if steps:
+            self._histories.extend(conversation_id, steps)
+        return result
+
+
+def _nothing_more(connection: Connection) -> None:
+    """What belongs with some steps when nothing else does."""
 
 
 def unanswered(messages: list[ChatMessage]) -> list[tuple[str, str]]:
@@ -566,12 +518,3 @@ def _remembered(turn: RunningTurn, ended: TurnEnded) -> str:
     if ended.status is TurnStatus.CANCELLED:
         return turn.said.strip() or "…"
     return ended.text
-
-
-def _text_of(entry: InboxEntry) -> str:
-    """The person's words, with a line for each file that came along."""
-    notes = [
-        f"[attached: {file.name} ({file.media_type}, {file.size_bytes} bytes) at {file.path}]"
-        for file in entry.inbound.attachments
-    ]
-    return "\n".join([entry.inbound.text, *notes])

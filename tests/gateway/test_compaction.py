@@ -9,7 +9,7 @@ from fermix.agent.context.keeper import ContextKeeper
 from fermix.messages import AssistantMessage, ConversationKey, ToolMessage, Usage
 from fermix.providers.port import Done, Failed, FailureKind, ModelLimits
 from tests.fakes import call
-from tests.gateway.office import Office
+from tests.gateway.office import Office, until
 from tests.gateway.test_erase import eraser_of
 
 WINDOW = 4_096
@@ -213,3 +213,14 @@ def test_deleted_session_takes_its_summaries_along(talk) -> None:
 
     assert one.office.rows("SELECT count(*) FROM summaries") == [(0,)]
     eraser.stop(1.0)
+
+
+def test_every_call_stands_on_the_bill_once(talk) -> None:
+    one = talk()
+    one.answer = "answer " + "and more " * 200  # so long that it is summed up behind the answer
+    for number in range(40):
+        one.say(number, "words")
+    until("the last conversation to be tidied", lambda: one.office.gateway.queue.running == 0)
+
+    assert one.sums > 1
+    assert one.office.rows("SELECT count(*) FROM model_calls") == [(len(one.asked) + one.sums,)]
