@@ -30,6 +30,7 @@ from fermix.daemon.desk import Desk
 from fermix.daemon.folders import folder_of, root_of
 from fermix.daemon.methods.auth import AuthMethods
 from fermix.daemon.methods.daemon import DaemonMethods
+from fermix.daemon.methods.probe_parts import ProbeParts
 from fermix.daemon.methods.prompt import PromptMethods
 from fermix.daemon.methods.provider import ProviderMethods
 from fermix.daemon.methods.sessions import SessionMethods
@@ -310,11 +311,13 @@ class WorkerParts:
                 agent=lambda: self.agents.present.agent, registry=self.registry, clock=around.clock
             ),
             ProviderMethods(
-                provider=lambda: self.provider,
-                settings=lambda: around.settings,
-                secret=self.agents.secret,
-                redactor=around.redactor,
-                clock=around.clock,
+                ProbeParts(
+                    provider=lambda: self.provider,
+                    settings=lambda: around.settings,
+                    secret=self.agents.secret,
+                    redactor=around.redactor,
+                    clock=around.clock,
+                )
             ),
         )
         self.server = ControlServer(

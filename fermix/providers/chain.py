@@ -108,19 +108,19 @@ class Chain:
         barred = self._barred(request)
         tried.update(barred)
         while (route := self._entered(tried, barred)) is not None:
-            tried.add(id(route[0]))
+            provider, gate = route
+            tried.add(id(provider))
             try:
-                yield from self._remarks(before, barred, route[0].name)
+                yield from self._remarks(before, barred, provider.name)
                 if was_shown:
                     yield Restarted()
-                outcome, was_shown = yield from _one(route, self._asked(request, route[0], limits, tried))
+                outcome, was_shown = yield from _one(route, self._asked(request, provider, limits, tried))
             finally:
-                route[
-                    1
-                ].abandon()  # whoever asked may go away in the middle; a gate that was left is as it is
+                # Whoever asked may go away in the middle; a gate that was left does not mind.
+                gate.abandon()
             if outcome is None:
                 return
-            before = (route[0].name, outcome)
+            before = (provider.name, outcome)
             if outcome.kind in STAYING:
                 break
             # Again, since what failed may have been billed.

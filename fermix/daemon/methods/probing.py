@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from fermix.clock import Clock
-from fermix.daemon.methods.probe_params import ProbeParams
-from fermix.daemon.sections import Settings
+from fermix.daemon.methods.probe_parts import ProbeParams, ProbeParts
 from fermix.errors import SecretMissing, UsageError
 from fermix.providers.build import SIGN_INS, spec_of, vendor_of
-from fermix.providers.port import Provider
 from fermix.providers.probe import (
     PROBE_S,
     Candidate,
@@ -20,28 +17,14 @@ from fermix.providers.probe import (
 )
 from fermix.providers.settings import ANY_SERVER, LOCAL, VENDOR_NAMES
 from fermix.secret import Secret
-from fermix.secrets import Redactor
 from fermix.tasks import Cancel, Deadline
 
 
 class Prober:
     """Answers what `provider.probe` asks."""
 
-    def __init__(
-        self,
-        *,
-        provider: Callable[[], Provider],
-        settings: Callable[[], Settings],
-        secret: Callable[[str], Secret],
-        redactor: Redactor,
-        clock: Clock,
-    ) -> None:
-        """`provider` and `settings` give those in force; `secret` resolves `@secret:NAME`."""
-        self._provider = provider
-        self._settings = settings
-        self._secret = secret
-        self._redactor = redactor
-        self._clock = clock
+    def __init__(self, parts: ProbeParts) -> None:
+        self._parts = parts
 
     def probe(self, params: ProbeParams) -> Mapping[str, object]:
         """What the provider says to one small question."""
@@ -56,18 +39,20 @@ class Prober:
             in_force = self._in_force()
             if in_force is None:
                 return self._shown(
-                    probe_running(self._provider(), cancel=Cancel(), deadline=deadline, clock=self._clock)
+                    probe_running(
+                        self._parts.provider(), cancel=Cancel(), deadline=deadline, clock=self._parts.clock
+                    )
                 )
             if isinstance(in_force, ProbeResult):
                 return self._shown(in_force)
             candidate = in_force
-        return self._shown(probe(candidate, cancel=Cancel(), deadline=deadline, clock=self._clock))
+        return self._shown(probe(candidate, cancel=Cancel(), deadline=deadline, clock=self._parts.clock))
 
     def _candidate(self, params: ProbeParams) -> Candidate:
         """Raises: UsageError for a vendor that is unknown."""
         key = Secret(params.api_key) if params.api_key else None
         if key is not None:
-            self._redactor.add(key)
+            self._parts.redactor.add(key)
         vendor = params.vendor or ANY_SERVER
         if vendor not in VENDOR_NAMES:
             raise UsageError(f"No vendor named {vendor[:40]!r}. Available: {', '.join(VENDOR_NAMES)}.")
@@ -82,13 +67,13 @@ class Prober:
 
     def _in_force(self) -> Candidate | ProbeResult | None:
         """The provider of the settings; None when it is the model on this machine, or one signed in to."""
-        settings = self._settings()
+        settings = self._parts.settings()
         name = settings.provider.name
         table = settings.providers.get(name)
         if name == LOCAL or table is None or vendor_of(name, table) in SIGN_INS:
             return None  # what needs more than an address and a key asks for itself
         try:
-            key = self._secret(table.api_key) if table.api_key else None
+            key = self._parts.secret(table.api_key) if table.api_key else None
         except SecretMissing as error:
             return ProbeResult(status=ProbeStatus.AUTH, message=error.message, hint=error.hint)
         vendor = vendor_of(name, table)
@@ -102,7 +87,7 @@ class Prober:
         )
 
     def _shown(self, result: ProbeResult) -> dict[str, object]:
-        redact = self._redactor.redact
+        redact = self._parts.redactor.redact
         return {
             "status": result.status.value,
             "message": redact(result.message),

@@ -11,7 +11,6 @@ thinking block is refused once anything before it has changed); read 2026-12-01.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -19,9 +18,10 @@ import msgspec
 from fermix.messages import AssistantMessage, ChatMessage, ToolMessage, UserMessage
 from fermix.providers.apis import failures
 from fermix.providers.apis.anthropic_stream import AnthropicStream
-from fermix.providers.apis.history import paired, pictures, user_text, wire_name, wire_names
+from fermix.providers.apis.history import paired, shown
+from fermix.providers.apis.tools import ToolNames, names_of
 from fermix.providers.apis.wire import Route, StreamDecoder, longest_answer
-from fermix.providers.port import Failed, ModelRequest
+from fermix.providers.port import ModelRequest
 from fermix.secret import Secret
 
 VERSION = "2023-06-01"
@@ -46,7 +46,7 @@ class AnthropicMessages:
         return headers
 
     def encode(self, request: ModelRequest, route: Route) -> bytes:
-        names = wire_names([tool.name for tool in request.tools])
+        names = names_of(request.tools)
         tools = _tools(request, names)
         body: dict[str, Any] = {
             "model": route.model,
@@ -71,20 +71,16 @@ class AnthropicMessages:
         return msgspec.json.encode(body)
 
     def decoder(self, request: ModelRequest, route: Route) -> StreamDecoder:
-        names = wire_names([tool.name for tool in request.tools])
+        names = names_of(request.tools)
 
         def asked() -> str:
             told = _told(request, _tools(request, names))
             _messages(request, route, names, told)
             return _mark(told)
 
-        ours = {wire: name for name, wire in names.items()}
-        return AnthropicStream(route.provider, ours, origin_of(route), asked)
+        return AnthropicStream(route.provider, names.ours, origin_of(route), asked)
 
-    def failure(
-        self, status: int, headers: Mapping[str, str], body: bytes, *, route: Route, now_ms: int
-    ) -> Failed:
-        return failures.from_response(status, headers, body, provider=route.provider, now_ms=now_ms)
+    failure = staticmethod(failures.on_route)
 
 
 API = AnthropicMessages()
@@ -110,15 +106,15 @@ def _mark(told: _Hash) -> str:
     return told.hexdigest()[:32]
 
 
-def _tools(request: ModelRequest, names: Mapping[str, str]) -> list[dict[str, Any]]:
+def _tools(request: ModelRequest, names: ToolNames) -> list[dict[str, Any]]:
     return [
-        {"name": names[tool.name], "description": tool.description, "input_schema": tool.parameters}
+        {"name": names.on_wire(tool.name), "description": tool.description, "input_schema": tool.parameters}
         for tool in request.tools
     ]
 
 
 def _messages(
-    request: ModelRequest, route: Route, names: Mapping[str, str], told: _Hash | None
+    request: ModelRequest, route: Route, names: ToolNames, told: _Hash | None
 ) -> list[dict[str, Any]]:
     """The history as turns that alternate.
 
@@ -141,18 +137,18 @@ def _messages(
 
 
 def _blocks(
-    message: ChatMessage, request: ModelRequest, route: Route, names: Mapping[str, str], told: _Hash | None
+    message: ChatMessage, request: ModelRequest, route: Route, names: ToolNames, told: _Hash | None
 ) -> list[dict[str, Any]]:
     if isinstance(message, UserMessage):
-        shown = pictures(message, request.images, sees=route.limits.sees_images)
+        seen, text = shown(message, request, route)
         images = [
             {
                 "type": "image",
                 "source": {"type": "base64", "media_type": each.media_type, "data": each.base64},
             }
-            for each in shown
+            for each in seen
         ]
-        return [*images, *_text(user_text(message, request.images, sees=route.limits.sees_images))]
+        return [*images, *_text(text)]
     if isinstance(message, ToolMessage):
         result = {"type": "tool_result", "tool_use_id": message.call_id, "content": message.text}
         return [{**result, "is_error": True} if message.is_error else result]
@@ -163,7 +159,7 @@ def _blocks(
         {
             "type": "tool_use",
             "id": call.id,
-            "name": names.get(call.name) or wire_name(call.name),
+            "name": names.on_wire(call.name),
             "input": call.arguments,
         }
         for call in message.tool_calls

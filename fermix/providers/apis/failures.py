@@ -17,6 +17,7 @@ from email.utils import parsedate_to_datetime
 
 import msgspec
 
+from fermix.providers.apis.wire import Route
 from fermix.providers.port import Failed, FailureKind
 
 _OVERFLOW = re.compile(
@@ -84,6 +85,11 @@ class ErrorFacts:
     """Its `code` and `type`, joined."""
     status: int | None
     """A number found as `code` or `status`; None when there is none."""
+
+
+def on_route(status: int, headers: Mapping[str, str], body: bytes, *, route: Route, now_ms: int) -> Failed:
+    """`WireApi.failure` of wires whose errors need nothing of their own."""
+    return from_response(status, headers, body, provider=route.provider, now_ms=now_ms)
 
 
 def from_response(

@@ -7,14 +7,14 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from types import MappingProxyType
 
 from fermix.messages import AssistantMessage, ChatMessage, ToolCall, ToolMessage, UserMessage
+from fermix.providers.apis.wire import Route
+from fermix.providers.port import ModelRequest
 
 _GOOD_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _SHORT_ID = re.compile(r"[A-Za-z0-9]{9}")
-_GOOD_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LOST_RESULT = "Interrupted: the outcome of this call is unknown."
 _NONE: Mapping[str, bytes] = MappingProxyType({})
 
@@ -47,6 +47,13 @@ def pictures(message: UserMessage, images: Mapping[str, bytes], *, sees: bool) -
     """The message's images that are there, none for a model that does not see them."""
     found = ((image.media_type, images.get(image.path)) for image in message.images) if sees else ()
     return [Picture(kind, base64.b64encode(data).decode()) for kind, data in found if data]
+
+
+def shown(message: UserMessage, request: ModelRequest, route: Route) -> tuple[list[Picture], str]:
+    """What a model on this route is shown of a person's message: its pictures and its words."""
+    sees = route.limits.sees_images
+    found = pictures(message, request.images, sees=sees) if message.images else []
+    return found, user_text(message, request.images, sees=sees)
 
 
 def paired(
@@ -108,27 +115,3 @@ def _result(call: ToolCall, id: str, results: list[ToolMessage]) -> ToolMessage:
             del results[position]
             return ToolMessage(id, result.name, result.text, result.is_error)
     return ToolMessage(id, call.name, _LOST_RESULT, is_error=True)
-
-
-def wire_names(names: Sequence[str]) -> Mapping[str, str]:
-    """Our tool names -> names of at most 64 letters, digits, `_` and `-`, each used only once."""
-    return _wire_names(tuple(names))
-
-
-@lru_cache(maxsize=16)  # a conversation's tools stay the same from question to question
-def _wire_names(names: tuple[str, ...]) -> Mapping[str, str]:
-    mapped = {name: name for name in names if _GOOD_NAME.fullmatch(name)}
-    taken = set(mapped)
-    for name in names:
-        if name not in mapped:
-            mark = hashlib.sha256(name.encode()).hexdigest()[:6]
-            stem = re.sub(r"[^A-Za-z0-9_-]+", "_", name)
-            is_free = 0 < len(stem) <= 64 and stem not in taken
-            mapped[name] = stem if is_free else f"{stem[:57]}_{mark}"
-            taken.add(mapped[name])
-    return MappingProxyType(mapped)
-
-
-def wire_name(name: str) -> str:
-    """A name from history for a tool that is no longer offered."""
-    return next(iter(wire_names([name]).values()))

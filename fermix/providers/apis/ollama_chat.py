@@ -8,17 +8,17 @@ what does not fit is dropped instead of refused); read 2026-12-01.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from fermix.messages import AssistantMessage, ChatMessage, UserMessage
 from fermix.providers.apis import failures
-from fermix.providers.apis.history import paired, pictures, user_text, wire_name, wire_names
+from fermix.providers.apis.history import paired, shown
 from fermix.providers.apis.ollama_stream import OllamaStream
-from fermix.providers.apis.wire import Route, StreamDecoder, longest_answer
-from fermix.providers.port import Failed, ModelRequest
+from fermix.providers.apis.tools import ToolNames, function_tools, names_of
+from fermix.providers.apis.wire import Route, StreamDecoder, json_headers, longest_answer
+from fermix.providers.port import ModelRequest
 from fermix.secret import Secret
 
 
@@ -28,13 +28,10 @@ class OllamaChat:
     path = "/api/chat"
 
     def headers(self, key: Secret | None) -> dict[str, str]:
-        headers = {"Content-Type": "application/json", "Accept": "application/x-ndjson"}
-        if key is not None:
-            headers["Authorization"] = f"Bearer {key.reveal()}"
-        return headers
+        return json_headers(key, accept="application/x-ndjson")
 
     def encode(self, request: ModelRequest, route: Route) -> bytes:
-        names = wire_names([tool.name for tool in request.tools])
+        names = names_of(request.tools)
         # Too long a request is to be refused, so that it can be shortened with care: by itself the server
         # drops its beginning and says nothing. Older ones do not know the fields and do so still.
         body: dict[str, Any] = {"model": route.model, "stream": True, "truncate": False, "shift": False}
@@ -48,17 +45,7 @@ class OllamaChat:
         if request.effort in route.limits.efforts:
             body["think"] = request.effort
         if request.tools:
-            body["tools"] = [
-                {
-                    "type": "function",
-                    "function": {
-                        "name": names[tool.name],
-                        "description": tool.description,
-                        "parameters": tool.parameters,
-                    },
-                }
-                for tool in request.tools
-            ]
+            body["tools"] = function_tools(request.tools, names)
         messages: list[dict[str, Any]] = []
         if request.system:
             messages.append({"role": "system", "content": request.system})
@@ -67,28 +54,20 @@ class OllamaChat:
         return msgspec.json.encode(body)
 
     def decoder(self, request: ModelRequest, route: Route) -> StreamDecoder:
-        names = wire_names([tool.name for tool in request.tools])
-        return OllamaStream(route.provider, {wire: name for name, wire in names.items()})
+        names = names_of(request.tools)
+        return OllamaStream(route.provider, names.ours)
 
-    def failure(
-        self, status: int, headers: Mapping[str, str], body: bytes, *, route: Route, now_ms: int
-    ) -> Failed:
-        return failures.from_response(status, headers, body, provider=route.provider, now_ms=now_ms)
+    failure = staticmethod(failures.on_route)
 
 
 API = OllamaChat()
 
 
-def _message(
-    message: ChatMessage, request: ModelRequest, route: Route, names: Mapping[str, str]
-) -> dict[str, Any]:
+def _message(message: ChatMessage, request: ModelRequest, route: Route, names: ToolNames) -> dict[str, Any]:
     if isinstance(message, UserMessage):
-        shown = pictures(message, request.images, sees=route.limits.sees_images)
-        said = {
-            "role": "user",
-            "content": user_text(message, request.images, sees=route.limits.sees_images),
-        }
-        return {**said, "images": [picture.base64 for picture in shown]} if shown else said
+        seen, text = shown(message, request, route)
+        said = {"role": "user", "content": text}
+        return {**said, "images": [picture.base64 for picture in seen]} if seen else said
     if isinstance(message, AssistantMessage):
         said = {"role": "assistant", "content": message.text}
         if not message.tool_calls:
@@ -97,12 +76,12 @@ def _message(
         calls = [
             {
                 "function": {
-                    "name": names.get(call.name) or wire_name(call.name),
+                    "name": names.on_wire(call.name),
                     "arguments": call.arguments,
                 }
             }
             for call in message.tool_calls
         ]
         return {**said, "tool_calls": calls}
-    name = names.get(message.name) or wire_name(message.name)
+    name = names.on_wire(message.name)
     return {"role": "tool", "tool_name": name, "content": message.text}

@@ -7,17 +7,17 @@ part, for models of Anthropic; `reasoning_details`, sent back as they came).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from fermix.messages import AssistantMessage, ChatMessage, UserMessage
 from fermix.providers.apis import failures
-from fermix.providers.apis.history import paired, pictures, user_text, wire_name, wire_names
+from fermix.providers.apis.history import paired, shown
 from fermix.providers.apis.openai_stream import OpenAiStream
-from fermix.providers.apis.wire import Route, StreamDecoder, longest_answer
-from fermix.providers.port import Failed, ModelRequest
+from fermix.providers.apis.tools import ToolNames, function_tools, names_of
+from fermix.providers.apis.wire import Route, StreamDecoder, json_headers, longest_answer
+from fermix.providers.port import ModelRequest
 from fermix.secret import Secret
 
 
@@ -27,13 +27,10 @@ class OpenAiChat:
     path = "/chat/completions"
 
     def headers(self, key: Secret | None) -> dict[str, str]:
-        headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
-        if key is not None:
-            headers["Authorization"] = f"Bearer {key.reveal()}"
-        return headers
+        return json_headers(key, accept="text/event-stream")
 
     def encode(self, request: ModelRequest, route: Route) -> bytes:
-        names = wire_names([tool.name for tool in request.tools])
+        names = names_of(request.tools)
         body: dict[str, Any] = {"model": route.model, "stream": True}
         if route.quirks.usage_in_stream:
             body["stream_options"] = {"include_usage": True}
@@ -47,17 +44,7 @@ class OpenAiChat:
         if route.quirks.takes_cache_key and request.conversation_id:
             body["prompt_cache_key"] = request.conversation_id
         if request.tools:
-            body["tools"] = [
-                {
-                    "type": "function",
-                    "function": {
-                        "name": names[tool.name],
-                        "description": tool.description,
-                        "parameters": tool.parameters,
-                    },
-                }
-                for tool in request.tools
-            ]
+            body["tools"] = function_tools(request.tools, names)
         messages: list[dict[str, Any]] = []
         if request.system:
             messages.append({"role": "system", "content": request.system})
@@ -71,13 +58,10 @@ class OpenAiChat:
         return msgspec.json.encode(body)
 
     def decoder(self, request: ModelRequest, route: Route) -> StreamDecoder:
-        names = wire_names([tool.name for tool in request.tools])
-        return OpenAiStream(route.provider, {wire: name for name, wire in names.items()}, origin_of(route))
+        names = names_of(request.tools)
+        return OpenAiStream(route.provider, names.ours, origin_of(route))
 
-    def failure(
-        self, status: int, headers: Mapping[str, str], body: bytes, *, route: Route, now_ms: int
-    ) -> Failed:
-        return failures.from_response(status, headers, body, provider=route.provider, now_ms=now_ms)
+    failure = staticmethod(failures.on_route)
 
 
 API = OpenAiChat()
@@ -88,9 +72,7 @@ def origin_of(route: Route) -> str:
     return f"openai_chat:{route.provider}"
 
 
-def _message(
-    message: ChatMessage, names: Mapping[str, str], request: ModelRequest, route: Route
-) -> dict[str, Any]:
+def _message(message: ChatMessage, names: ToolNames, request: ModelRequest, route: Route) -> dict[str, Any]:
     if isinstance(message, UserMessage):
         return {"role": "user", "content": _content(message, request, route)}
     if isinstance(message, AssistantMessage):
@@ -107,7 +89,7 @@ def _message(
                     "id": call.id,
                     "type": "function",
                     "function": {
-                        "name": names.get(call.name) or wire_name(call.name),
+                        "name": names.on_wire(call.name),
                         "arguments": msgspec.json.encode(call.arguments).decode(),
                     },
                 }
@@ -118,14 +100,11 @@ def _message(
 
 
 def _content(message: UserMessage, request: ModelRequest, route: Route) -> str | list[dict[str, Any]]:
-    shown = pictures(message, request.images, sees=route.limits.sees_images) if message.images else []
-    if not shown:
-        return user_text(message, request.images, sees=route.limits.sees_images)
-    images = [{"type": "image_url", "image_url": {"url": picture.url}} for picture in shown]
-    return [
-        *images,
-        {"type": "text", "text": user_text(message, request.images, sees=route.limits.sees_images)},
-    ]
+    seen, text = shown(message, request, route)
+    if not seen:
+        return text
+    images = [{"type": "image_url", "image_url": {"url": picture.url}} for picture in seen]
+    return [*images, {"type": "text", "text": text}]
 
 
 def _mark(messages: list[dict[str, Any]]) -> None:

@@ -10,17 +10,17 @@ https://platform.openai.com/docs/guides/prompt-caching (`prompt_cache_key`); rea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from fermix.messages import AssistantMessage, ChatMessage, UserMessage
 from fermix.providers.apis import failures
-from fermix.providers.apis.history import paired, pictures, user_text, wire_name, wire_names
+from fermix.providers.apis.history import paired, shown
 from fermix.providers.apis.responses_stream import ResponsesStream
-from fermix.providers.apis.wire import Route, StreamDecoder, longest_answer
-from fermix.providers.port import Failed, ModelRequest
+from fermix.providers.apis.tools import ToolNames, names_of
+from fermix.providers.apis.wire import Route, StreamDecoder, json_headers, longest_answer
+from fermix.providers.port import ModelRequest
 from fermix.secret import Secret
 
 
@@ -30,13 +30,10 @@ class OpenAiResponses:
     path = "/responses"
 
     def headers(self, key: Secret | None) -> dict[str, str]:
-        headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
-        if key is not None:
-            headers["Authorization"] = f"Bearer {key.reveal()}"
-        return headers
+        return json_headers(key, accept="text/event-stream")
 
     def encode(self, request: ModelRequest, route: Route) -> bytes:
-        names = wire_names([tool.name for tool in request.tools])
+        names = names_of(request.tools)
         body: dict[str, Any] = {"model": route.model, "stream": True, "store": False}
         if request.system:
             body["instructions"] = request.system
@@ -54,7 +51,7 @@ class OpenAiResponses:
             body["tools"] = [
                 {
                     "type": "function",
-                    "name": names[tool.name],
+                    "name": names.on_wire(tool.name),
                     "description": tool.description,
                     "parameters": tool.parameters,
                     "strict": False,
@@ -66,15 +63,10 @@ class OpenAiResponses:
         return msgspec.json.encode(body)
 
     def decoder(self, request: ModelRequest, route: Route) -> StreamDecoder:
-        names = wire_names([tool.name for tool in request.tools])
-        return ResponsesStream(
-            route.provider, {wire: name for name, wire in names.items()}, origin_of(route)
-        )
+        names = names_of(request.tools)
+        return ResponsesStream(route.provider, names.ours, origin_of(route))
 
-    def failure(
-        self, status: int, headers: Mapping[str, str], body: bytes, *, route: Route, now_ms: int
-    ) -> Failed:
-        return failures.from_response(status, headers, body, provider=route.provider, now_ms=now_ms)
+    failure = staticmethod(failures.on_route)
 
 
 API = OpenAiResponses()
@@ -86,17 +78,12 @@ def origin_of(route: Route) -> str:
 
 
 def _items(
-    message: ChatMessage, request: ModelRequest, route: Route, names: Mapping[str, str]
+    message: ChatMessage, request: ModelRequest, route: Route, names: ToolNames
 ) -> list[dict[str, Any]]:
     if isinstance(message, UserMessage):
-        shown = pictures(message, request.images, sees=route.limits.sees_images)
-        parts: list[dict[str, Any]] = [{"type": "input_image", "image_url": each.url} for each in shown]
-        parts.append(
-            {
-                "type": "input_text",
-                "text": user_text(message, request.images, sees=route.limits.sees_images),
-            }
-        )
+        seen, text = shown(message, request, route)
+        parts: list[dict[str, Any]] = [{"type": "input_image", "image_url": each.url} for each in seen]
+        parts.append({"type": "input_text", "text": text})
         return [{"type": "message", "role": "user", "content": parts}]
     if not isinstance(message, AssistantMessage):
         return [{"type": "function_call_output", "call_id": message.call_id, "output": message.text}]
@@ -110,7 +97,7 @@ def _items(
         {
             "type": "function_call",
             "call_id": call.id,
-            "name": names.get(call.name) or wire_name(call.name),
+            "name": names.on_wire(call.name),
             "arguments": msgspec.json.encode(call.arguments).decode(),
         }
         for call in message.tool_calls

@@ -133,6 +133,14 @@ def unreadable(data: bytes, error: Exception) -> Unreadable:
     return Unreadable(f"A piece of the answer cannot be read ({error}): {shown!r}.")
 
 
+def json_headers(key: Secret | None, *, accept: str) -> dict[str, str]:
+    """Of a request with a JSON body and, where there is one, the key as a bearer token."""
+    headers = {"Content-Type": "application/json", "Accept": accept}
+    if key is not None:
+        headers["Authorization"] = f"Bearer {key.reveal()}"
+    return headers
+
+
 class StreamDecoder(Protocol):
     """Turns the body of one answer into events."""
 

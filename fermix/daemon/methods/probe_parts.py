@@ -1,10 +1,18 @@
-"""What `provider.probe` is asked with."""
+"""What `provider.probe` is asked with, and what it is answered from."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
+
+from fermix.clock import Clock
+from fermix.daemon.sections import Settings
+from fermix.providers.port import Provider
+from fermix.secret import Secret
+from fermix.secrets import Redactor
 
 Name = Annotated[str, msgspec.Meta(max_length=500)]
 
@@ -24,3 +32,16 @@ class ProbeParams(msgspec.Struct):
 
     def __repr__(self) -> str:
         return f"ProbeParams(base_url={self.base_url!r})"  # never the key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeParts:
+    """What a probe needs of the daemon."""
+
+    provider: Callable[[], Provider]
+    """The one in force."""
+    settings: Callable[[], Settings]
+    secret: Callable[[str], Secret]
+    """The secret behind `@secret:NAME`."""
+    redactor: Redactor
+    clock: Clock
