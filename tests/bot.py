@@ -14,7 +14,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -44,6 +44,13 @@ def is_alive(pid: int) -> bool:
     except OSError:
         return False
     return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+class Served(Protocol):
+    """A model server, of which a bot only wants the address."""
+
+    @property
+    def base_url(self) -> str: ...
 
 
 class Model:
@@ -104,7 +111,7 @@ class Bot:
     """One home and its daemon; every process it starts is ended by `close`."""
 
     def __init__(
-        self, model: Model, *, argv: tuple[str, ...] = SOURCE, config: str = "", full: bool = False
+        self, model: Served, *, argv: tuple[str, ...] = SOURCE, config: str = "", full: bool = False
     ) -> None:
         """`argv`: the daemon to run; `config`: more of config.toml; `full`: with HTTP, on a free port."""
         self.root = Path(tempfile.mkdtemp(prefix="fx-"))

@@ -172,6 +172,7 @@ class WorkerParts:
                 home=around.home,
                 environment=around.environment,
                 start_helper=lambda spec: Helper(spec, self.ledger),
+                pool=self.pool,
                 local=settings.local_model,
                 clock=around.clock,
                 sign_ins=lambda: self.sign_ins,

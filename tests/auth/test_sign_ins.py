@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import gevent
 import pytest
@@ -104,9 +105,9 @@ def with_code(fake: FakeIssuer, issuer: Issuer) -> SignIn:
     )
 
 
-def get(sign_ins: SignIns, issuer: Issuer, **options: object) -> SignIn:
-    defaults: dict[str, object] = {"cancel": Cancel(), "deadline": Deadline.after(20)}
-    return sign_ins.get(NAME, issuer, **(defaults | options))  # type: ignore[arg-type]
+def get(sign_ins: SignIns, issuer: Issuer, **options: Any) -> SignIn:
+    defaults: dict[str, Any] = {"cancel": Cancel(), "deadline": Deadline.after(20)}
+    return sign_ins.get(NAME, issuer, **(defaults | options))
 
 
 def refused(error: type[Exception], sign_ins: SignIns, issuer: Issuer, **options: object) -> None:

@@ -17,7 +17,7 @@ from fermix.providers.port import Done, Failed, ModelRequest, Provider, StreamEv
 from fermix.providers.settings import LocalModelSettings, NamedProviderSettings, ProviderSettings
 from fermix.providers.vendors.vendor import Parts
 from fermix.secret import Secret
-from fermix.tasks import Cancel, Deadline
+from fermix.tasks import Cancel, Deadline, ThreadPool
 
 KEY = "sk-very-secret-0123456789"
 
@@ -66,6 +66,7 @@ def parts(tmp_path: Path) -> Parts:
         home=Home(tmp_path),
         environment=os.environ,
         start_helper=lambda spec: Helper(spec, ledger),
+        pool=ThreadPool(1),
         local=LocalModelSettings(ollama_url=""),
         clock=SystemClock(),
         sign_ins=no_sign_ins,

@@ -168,7 +168,7 @@ def read_request(client: socket.socket) -> dict[str, list[dict[str, object]]] | 
 @pytest.fixture(scope="module")
 def bot() -> Iterator[Bot]:
     model = HostileModel()
-    bot = Bot(model)  # type: ignore[arg-type]  # of a model it only wants the address
+    bot = Bot(model)
     try:
         bot.start()
         bot.say("hello")

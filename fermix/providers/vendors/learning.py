@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 
 import msgspec
 
-from fermix.errors import FermixError
+from fermix.errors import DeadlineExceeded, FermixError
 from fermix.net.door import OwnerDoor
 from fermix.providers.apis.wire import Route
 from fermix.providers.client import HttpProvider
@@ -26,6 +27,7 @@ SAFE_WINDOW_TOKENS = 32_768
 _FRESH_MS = 24 * 3600 * 1000
 _TRY_AGAIN_S = 600.0
 _READ_S = 20.0
+_WRITE_S = 10.0
 _LIMIT_BYTES = 8 * 1024 * 1024
 
 
@@ -135,9 +137,13 @@ class LearningProvider:
             log.info("What %s has is not known: %s", self.name, error.message)
             return
         self._read_ms = now_ms
-        learned = learned or Learned()
-        keep(self._parts.home, self.name, Kept(learned, now_ms), base_url=self._base_url, model=self.model)
-        self._learn(learned)
+        self._learn(learned or Learned())
+        kept = Kept(self._learned, now_ms)
+        write = partial(keep, self._parts.home, self.name, kept, base_url=self._base_url, model=self.model)
+        try:
+            self._parts.pool.run(write, timeout_s=_WRITE_S)
+        except DeadlineExceeded:
+            log.info("What %s has is not written down: the disk takes too long", self.name)
 
     def _learn(self, learned: Learned) -> None:
         self._learned = learned

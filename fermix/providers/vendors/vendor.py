@@ -12,6 +12,7 @@ from fermix.process import Helper, HelperSpec
 from fermix.providers.port import Provider
 from fermix.providers.settings import LocalModelSettings, NamedProviderSettings
 from fermix.secret import Secret
+from fermix.tasks import ThreadPool
 
 if TYPE_CHECKING:
     from fermix.auth.oauth.keeper import SignIns
@@ -27,6 +28,8 @@ class Parts:
     environment: Mapping[str, str]
     """The daemon's own; where the program finds itself and its unpacked files."""
     start_helper: Callable[[HelperSpec], Helper]
+    pool: ThreadPool
+    """For what would hold up the hub, such as writing a file."""
     local: LocalModelSettings
     clock: Clock
     sign_ins: Callable[[], SignIns]

@@ -43,7 +43,7 @@ def talk(argv: tuple[str, ...], turns: int) -> str:
     dice = random.Random(3)
     sizes = [dice.choice(SIZES) for _ in range(turns)]
     model = WindowModel(WINDOW, lambda body: answer(body, sizes))
-    bot = Bot(model, argv=argv)  # type: ignore[arg-type]
+    bot = Bot(model, argv=argv)
     prepare(bot)
     began = time.monotonic()
     try:

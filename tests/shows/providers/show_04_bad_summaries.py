@@ -74,7 +74,7 @@ def talk(argv: tuple[str, ...], summary: Callable[[dict[str, Any]], object], why
         return "an answer of some words " * 20
 
     model = WindowModel(WINDOW, answer, is_quiet=True)
-    bot = Bot(model, argv=argv)  # type: ignore[arg-type]
+    bot = Bot(model, argv=argv)
     path = bot.home / "config.toml"
     more = f"window_tokens = {WINDOW}\nidle_timeout_s = 1.0\n"
     path.write_text(path.read_text().replace('model = "scripted"\n', f'model = "scripted"\n{more}'))

@@ -48,9 +48,9 @@ class WindowModel:
                 """Nothing."""
 
         class Server(ThreadingHTTPServer):
-            def handle_error(self, request: object, client_address: object) -> None:
+            def handle_error(self, request: Any, client_address: Any) -> None:
                 if not is_quiet:  # an answer that breaks on purpose is no news
-                    super().handle_error(request, client_address)  # type: ignore[arg-type]
+                    super().handle_error(request, client_address)
 
         self._server = Server(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
