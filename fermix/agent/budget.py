@@ -10,12 +10,12 @@ from fermix.agent.thinking import Thinking
 from fermix.messages import AssistantMessage, ChatMessage, ToolMessage, Usage
 from fermix.providers.port import BYTES_PER_TOKEN, Price, ToolSchema
 from fermix.usage.spent import Spent
+from fermix.usage.words import MICRO
 
 ANSWER_TOKENS = 300
 """What an answer is taken to need at the least."""
 LEAST_TIME_S = 0.05
 """A question that has less time left than this is not asked."""
-MICRO = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

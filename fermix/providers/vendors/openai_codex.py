@@ -20,7 +20,7 @@ from fermix.auth.oauth.issuer import Issuer
 from fermix.auth.oauth.keeper import SignIns
 from fermix.auth.oauth.spec import Account, DevicePaths, IssuerSpec
 from fermix.auth.oauth.store import SignIn
-from fermix.errors import FermixError, ProviderError
+from fermix.errors import FermixError
 from fermix.net.door import OwnerDoor
 from fermix.providers.apis import failures
 from fermix.providers.apis.openai_responses import OpenAiResponses
@@ -29,7 +29,7 @@ from fermix.providers.client import HttpProvider, failed_from
 from fermix.providers.limits import ModelLimits, Price
 from fermix.providers.port import Failed, ModelRequest, Provider, StreamEvent
 from fermix.providers.settings import NamedProviderSettings
-from fermix.providers.vendors.remote import base_of, route_of
+from fermix.providers.vendors.remote import base_of, model_of, route_of
 from fermix.providers.vendors.spec import VendorSpec
 from fermix.providers.vendors.vendor import Parts
 from fermix.secret import Secret
@@ -178,12 +178,7 @@ class CodexProvider:
 def make(name: str, model: str | None, settings: NamedProviderSettings | None, parts: Parts) -> Provider:
     """See `Vendor`."""
     settings = settings or NamedProviderSettings()
-    model = model or settings.model
-    if not model:
-        raise ProviderError(
-            f"The provider {name!r} has no model.",
-            hint=f"fermix config set providers.{name}.model MODEL",
-        )
+    model = model_of(name, model, settings)
     door = OwnerDoor(base_of(SPEC, name, settings), connect_timeout_s=settings.connect_timeout_s)
     wire = CodexWire()
     inner = HttpProvider(

@@ -43,12 +43,7 @@ def remote(spec: VendorSpec) -> Vendor:
     ) -> Provider:
         settings = settings or NamedProviderSettings()
         base = base_of(spec, name, settings)
-        model = model or settings.model
-        if not model:
-            raise ProviderError(
-                f"The provider {name!r} has no model.",
-                hint=f"fermix config set providers.{name}.model MODEL",
-            )
+        model = model_of(name, model, settings)
         door = OwnerDoor(base, connect_timeout_s=settings.connect_timeout_s)
 
         def key() -> Secret | None:
@@ -78,6 +73,15 @@ def remote(spec: VendorSpec) -> Vendor:
         return LearningProvider(http, route, reader, unknown=unknown, base_url=base, parts=parts)
 
     return make
+
+
+def model_of(name: str, model: str | None, settings: NamedProviderSettings) -> str:
+    """The model to ask; `model` counts before the settings. Raises: ProviderError when nobody names one."""
+    if chosen := model or settings.model:
+        return chosen
+    raise ProviderError(
+        f"The provider {name!r} has no model.", hint=f"fermix config set providers.{name}.model MODEL"
+    )
 
 
 def base_of(spec: VendorSpec, name: str, settings: NamedProviderSettings) -> str:
