@@ -56,7 +56,7 @@ _decoder = msgspec.json.Decoder(Summary)
 _encoder = msgspec.json.Encoder()
 _LATEST = """
     SELECT upto_position, body FROM summaries WHERE conversation_id = ?
-    ORDER BY upto_position DESC, id DESC LIMIT 1
+    ORDER BY upto_position DESC, rowid DESC LIMIT 1
 """
 _PUT = """
     INSERT INTO summaries (id, conversation_id, turn_id, upto_position, body, created_ms)
